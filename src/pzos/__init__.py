@@ -1,0 +1,104 @@
+"""pzos: leader-follower optimisation when the followers can only be queried.
+
+Minimise (or maximise) F(x) = f(x, y*(x)), where the leader's cost f is known and smooth and the followers'
+response y*(x) is non-smooth and can only be queried.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+# Public names by the module that holds them; nothing is imported until it is used.
+_HOMES = {
+    "pzos.autodiff.jax": ("leader_from_jax",),
+    "pzos.autodiff.torch": ("leader_from_torch",),
+    "pzos.check": ("check_leader",),
+    "pzos.errors": (
+        "FollowerFailure",
+        "InvalidAnswer",
+        "InvalidInput",
+        "InvalidLeader",
+        "MissingExtra",
+        "NotConverged",
+        "PzosError",
+    ),
+    "pzos.follower": ("Answer", "batched", "seeded"),
+    "pzos.keys": ("Keys",),
+    "pzos.leader": ("Leader", "leader_from_functions"),
+    "pzos.oracle": ("Oracle",),
+    "pzos.problem": ("Known", "Problem"),
+    "pzos.result": ("Result", "Stop"),
+    "pzos.run": ("iterate", "maximize", "minimize", "run", "solve"),
+    "pzos.schedules": ("Constant", "Diminishing"),
+    "pzos.sets": ("Ball", "Box", "Budget", "Nonnegative", "Simplex", "Whole"),
+    "pzos.solvers.smoothing": ("PZOS", "ZOS"),
+    "pzos.study": ("Study",),
+    "pzos.trace": ("Record", "Trace"),
+    "pzos.types": ("LeaderValue", "Purpose", "Query", "Response"),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+_ROOMS = ("games", "networks", "plots", "stationarity")
+
+__all__ = sorted([*_HOME_OF, "__version__"])
+
+if TYPE_CHECKING:
+    from pzos.autodiff.jax import leader_from_jax as leader_from_jax
+    from pzos.autodiff.torch import leader_from_torch as leader_from_torch
+    from pzos.check import check_leader as check_leader
+    from pzos.errors import FollowerFailure as FollowerFailure
+    from pzos.errors import InvalidAnswer as InvalidAnswer
+    from pzos.errors import InvalidInput as InvalidInput
+    from pzos.errors import InvalidLeader as InvalidLeader
+    from pzos.errors import MissingExtra as MissingExtra
+    from pzos.errors import NotConverged as NotConverged
+    from pzos.errors import PzosError as PzosError
+    from pzos.follower import Answer as Answer
+    from pzos.follower import batched as batched
+    from pzos.follower import seeded as seeded
+    from pzos.keys import Keys as Keys
+    from pzos.leader import Leader as Leader
+    from pzos.leader import leader_from_functions as leader_from_functions
+    from pzos.oracle import Oracle as Oracle
+    from pzos.problem import Known as Known
+    from pzos.problem import Problem as Problem
+    from pzos.result import Result as Result
+    from pzos.result import Stop as Stop
+    from pzos.run import iterate as iterate
+    from pzos.run import maximize as maximize
+    from pzos.run import minimize as minimize
+    from pzos.run import run as run
+    from pzos.run import solve as solve
+    from pzos.schedules import Constant as Constant
+    from pzos.schedules import Diminishing as Diminishing
+    from pzos.sets import Ball as Ball
+    from pzos.sets import Box as Box
+    from pzos.sets import Budget as Budget
+    from pzos.sets import Nonnegative as Nonnegative
+    from pzos.sets import Simplex as Simplex
+    from pzos.sets import Whole as Whole
+    from pzos.solvers.smoothing import PZOS as PZOS
+    from pzos.solvers.smoothing import ZOS as ZOS
+    from pzos.study import Study as Study
+    from pzos.trace import Record as Record
+    from pzos.trace import Trace as Trace
+    from pzos.types import LeaderValue as LeaderValue
+    from pzos.types import Purpose as Purpose
+    from pzos.types import Query as Query
+    from pzos.types import Response as Response
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME_OF:
+        value = getattr(importlib.import_module(_HOME_OF[name]), name)
+        globals()[name] = value
+        return value
+    if name in _ROOMS:
+        return importlib.import_module(f"pzos.{name}")
+    raise AttributeError(f"module 'pzos' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOME_OF, *_ROOMS})

@@ -1,0 +1,1 @@
+"""Leaders by automatic differentiation: one file per library, imported only when called."""

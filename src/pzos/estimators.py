@@ -1,0 +1,119 @@
+"""Two-point estimators of the gradient of F. Plan and estimate are apart.
+
+One plan (the points to query around x) serves both estimators of the paper, so the partial (PZOS) and the
+black-box (ZOS) estimate can be computed from the same answers: a paired comparison costs no further query.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+
+from pzos.keys import Keys
+from pzos.leader import Leader
+from pzos.types import Purpose, Vector, dot
+
+#: One entry per planned point; None where the follower failed and the failure policy lets the run go on.
+Answers: TypeAlias = Sequence[Vector | None]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Plan:
+    """Points to query, each with its purpose; solvers extend it with what they need to read the answers."""
+
+    points: tuple[Vector, ...]
+    purposes: tuple[Purpose, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TwoPointPlan(Plan):
+    """The points x (if ``centred``) and x +- radius v_q for the directions v_1, ..., v_Q."""
+
+    x: Vector
+    radius: float
+    directions: tuple[Vector, ...]
+    centred: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Estimate:
+    """An estimate of the gradient with what it was made of.
+
+    ``value`` is F(x) where the plan queried y*(x), else NaN; ``pairs`` counts the directions used.
+    """
+
+    gradient: Vector
+    value: float
+    pairs: int
+
+
+def two_point_plan(x: Vector, radius: float, directions: Sequence[Vector], *, centred: bool) -> TwoPointPlan:
+    """Plan the queries x (if centred), x + mu v_1, x - mu v_1, x + mu v_2, ... (Alg. PZOS-B and ZOS-B)."""
+    points: list[Vector] = [x] if centred else []
+    for v in directions:
+        offset = radius * v
+        points.append(x + offset)
+        np.subtract(x, offset, out=offset)
+        points.append(offset)
+    purposes = (Purpose.ITERATE,) * centred + (Purpose.PROBE,) * (2 * len(directions))
+    return TwoPointPlan(tuple(points), purposes, x, radius, tuple(directions), centred)
+
+
+def sphere_directions(keys: Keys, step: int, count: int, dimension: int) -> tuple[Vector, ...]:
+    """Draw v_{t,1}, ..., v_{t,Q}, independent and uniform on the unit sphere; more extend fewer."""
+    return tuple(keys.direction(step, index, dimension) for index in range(count))
+
+
+def partial_estimate(leader: Leader, plan: TwoPointPlan, answers: Answers) -> Estimate | None:
+    """Return the PZOS estimate, eq. (5) with the average Jacobian of Alg. PZOS-B.
+
+        g = grad_x f + d/(2 mu Q) sum_q (grad_y f . (y_q+ - y_q-)) v_q,   partial gradients at (x, y*(x))
+
+    The Jacobian estimate H is never formed. Failed pairs are left out; None if y*(x) or every pair failed.
+    """
+    centre = answers[0]
+    if centre is None:
+        return None
+    at = leader(plan.x, centre)
+    pairs = _answered_pairs(plan, answers[1:])
+    if not pairs:
+        return None
+    gradient = at.grad_x.copy()
+    scale = plan.x.size / (2.0 * plan.radius * len(pairs))
+    for v, plus, minus in pairs:
+        gradient += (scale * dot(at.grad_y, plus - minus)) * v
+    return Estimate(gradient, at.value, len(pairs))
+
+
+def black_box_estimate(leader: Leader, plan: TwoPointPlan, answers: Answers) -> Estimate | None:
+    """Return the ZOS estimate, eq. (2) averaged over the batch as in Alg. ZOS-B.
+
+        g = d/(2 mu Q) sum_q [f(x + mu v_q, y_q+) - f(x - mu v_q, y_q-)] v_q
+
+    A centred plan serves as well: its first answer then gives F(x) at no further query.
+    """
+    centre = answers[0] if plan.centred else None
+    first = int(plan.centred)
+    pairs = _answered_pairs(plan, answers[first:])
+    if not pairs:
+        return None
+    gradient = np.zeros_like(plan.x)
+    scale = plan.x.size / (2.0 * plan.radius * len(pairs))
+    for v, plus, minus in pairs:
+        offset = plan.radius * v
+        rise = leader.value(plan.x + offset, plus) - leader.value(plan.x - offset, minus)
+        gradient += (scale * rise) * v
+    value = float("nan") if centre is None else leader.value(plan.x, centre)
+    return Estimate(gradient, value, len(pairs))
+
+
+def _answered_pairs(plan: TwoPointPlan, answers: Answers) -> list[tuple[Vector, Vector, Vector]]:
+    pairs = []
+    for q, v in enumerate(plan.directions):
+        plus, minus = answers[2 * q], answers[2 * q + 1]
+        if plus is not None and minus is not None:
+            pairs.append((v, plus, minus))
+    return pairs

@@ -1,0 +1,97 @@
+"""What a run gives back: points, trace, why it stopped, and what it cost."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+from pzos.trace import Trace
+from pzos.types import Sense, Vector
+
+
+class Stop(Enum):
+    """Why a run ended; the value is the message people read."""
+
+    STEPS = "all steps were taken"
+    QUERIES = "the query budget is spent"
+    SECONDS = "the wall time is up"
+    TARGET = "the target value was reached"
+    STATIONARY = "the point was certified stationary"
+    CONVERGED = "the method can improve no further"
+    FAILURES = "too many queries failed"
+    INTERRUPTED = "interrupted by the user"
+    RUNNING = "not finished"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Result:
+    """The outcome of a run. ``print(result)`` shows it as a table.
+
+    ``x`` is the last iterate and ``value`` F there (NaN if it was never queried); ``best_x`` and ``best_value``
+    are the best iterate at which F is known; ``random_x`` is the paper's output x^R, R uniform on 0, ..., T-1.
+    ``queries`` counts what the algorithm asked, ``monitoring`` what was asked only to watch it.
+    """
+
+    x: Vector
+    value: float
+    best_x: Vector
+    best_value: float
+    random_x: Vector
+    random_step: int
+    trace: Trace
+    stop: Stop
+    steps: int
+    queries: int
+    monitoring: int
+    failures: int
+    seconds: float
+    seed: int
+    sense: Sense
+    problem: str
+    solver: str
+    explanation: str = ""
+
+    def rows(self) -> list[tuple[str, str]]:
+        """Return what :meth:`__repr__` prints, as (name, text) pairs."""
+        goal = "lowest" if self.sense == "min" else "highest"
+        rows = [
+            ("problem", self.problem or f"unnamed, {self.x.size} decisions"),
+            ("solver", self.solver),
+            ("stopped", f"{self.stop.name.lower()}: {self.stop.value}"),
+            ("F at the last point", _number(self.value)),
+            (f"{goal} F seen", _number(self.best_value)),
+            ("steps", f"{self.steps}"),
+            ("queries", f"{self.queries} by the algorithm, {self.monitoring} to monitor it"),
+            ("seconds", f"{self.seconds:.3g}"),
+            ("seed", f"{self.seed}"),
+        ]
+        if self.failures:
+            rows.insert(7, ("failed queries", f"{self.failures}"))
+        if self.explanation:
+            rows.append(("why this method", self.explanation))
+        return rows
+
+    def __repr__(self) -> str:
+        rows = self.rows()
+        width = max(len(name) for name, _ in rows)
+        return "\n".join(f"{name:<{width}}  {text}" for name, text in rows)
+
+    def to_csv(self, path: str | Path) -> None:
+        """Write the trace as CSV."""
+        self.trace.to_csv(path)
+
+    def to_dataframe(self) -> Any:
+        """Return the trace as a pandas data frame."""
+        return self.trace.to_dataframe()
+
+    def plot(self, path: str | Path | None = None) -> Any:
+        """Draw F against queries; returns the matplotlib figure and, with ``path``, writes it there."""
+        from pzos.plots import plot_result
+
+        return plot_result(self, path)
+
+
+def _number(value: float) -> str:
+    return "not known (it was not queried)" if value != value else f"{value:.8g}"

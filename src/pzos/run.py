@@ -1,0 +1,115 @@
+"""The only loop of the package, and the one-call doors built on it: solve, minimize, maximize."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor
+from typing import Any
+
+import numpy.typing as npt
+
+from pzos.follower import Follower
+from pzos.leader import Leader
+from pzos.oracle import Oracle
+from pzos.problem import Problem, require_problem
+from pzos.progress import watched
+from pzos.result import Result
+from pzos.sets import Domain
+from pzos.solvers.base import AnySolver
+from pzos.study import Study
+from pzos.trace import Record
+from pzos.types import Sense
+
+
+def iterate(study: Study, oracle: Oracle) -> Iterator[Record]:
+    """Drive a study to its end, yielding one record per step.
+
+    Progress bars, logging, early stopping and live plots are consumers of this generator.
+    """
+    while not study.done:
+        for response in oracle.answer(study.ask()):
+            record = study.receive(response)
+            if record is not None:
+                yield record
+
+
+def solve(
+    problem: Problem,
+    solver: AnySolver,
+    *,
+    steps: int | None = None,
+    queries: int | None = None,
+    seconds: float | None = None,
+    target: float | None = None,
+    seed: int = 0,
+    monitor: bool = True,
+    executor: Executor | None = None,
+    progress: bool | None = None,
+) -> Result:
+    """Run ``solver`` on ``problem`` until a limit is reached, and return the result.
+
+    ``steps``, ``queries`` (the algorithm's), ``seconds`` and ``target`` are limits; without any, 1000 steps are
+    taken. ``executor`` answers the queries of a step in parallel, with the same bits. ``progress`` shows a bar;
+    by default only on a terminal. Ctrl-C returns the partial result.
+    """
+    require_problem("solve", problem)
+    study = Study(
+        problem.known(),
+        solver,
+        seed=seed,
+        steps=steps,
+        queries=queries,
+        seconds=seconds,
+        target=target,
+        monitor=monitor,
+    )
+    oracle = Oracle(problem.follower, seed=seed, executor=executor)
+    return run(study, oracle, progress=progress)
+
+
+def run(study: Study, oracle: Oracle, *, progress: bool | None = None) -> Result:
+    """Exhaust :func:`iterate` and return the result; Ctrl-C ends the study where it is."""
+    try:
+        for _ in watched(iterate(study, oracle), study, progress):
+            pass
+    except KeyboardInterrupt:
+        study.interrupt()
+    return study.result()
+
+
+def minimize(
+    leader: Leader,
+    follower: Follower | Callable[..., Any],
+    x0: npt.ArrayLike,
+    solver: AnySolver,
+    *,
+    domain: Domain | None = None,
+    **limits: Any,
+) -> Result:
+    """Minimise f(x, y*(x)) in one call; keyword arguments as for :func:`solve`."""
+    return _quick("min", leader, follower, x0, solver, domain, limits)
+
+
+def maximize(
+    leader: Leader,
+    follower: Follower | Callable[..., Any],
+    x0: npt.ArrayLike,
+    solver: AnySolver,
+    *,
+    domain: Domain | None = None,
+    **limits: Any,
+) -> Result:
+    """Maximise f(x, y*(x)) in one call; keyword arguments as for :func:`solve`."""
+    return _quick("max", leader, follower, x0, solver, domain, limits)
+
+
+def _quick(
+    sense: Sense,
+    leader: Leader,
+    follower: Follower | Callable[..., Any],
+    x0: npt.ArrayLike,
+    solver: AnySolver,
+    domain: Domain | None,
+    limits: dict[str, Any],
+) -> Result:
+    return solve(Problem(leader, follower, x0, domain, sense), solver, **limits)

@@ -1,0 +1,77 @@
+"""What every solver is: a frozen configuration and four pure methods, driven by a study.
+
+A solver never sees the follower. ``ask`` plans points, the study has them answered in any order by anyone, and
+``tell`` reads the answers by index. All state is a value; randomness comes by address from ``task.keys``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeVar, runtime_checkable
+
+from pzos.estimators import Answers, Plan
+from pzos.keys import Keys
+from pzos.problem import Known
+from pzos.result import Stop
+from pzos.types import Vector
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Task:
+    """What a solver is given to work on: the known part of the problem, and random numbers by address."""
+
+    known: Known
+    keys: Keys
+
+
+@runtime_checkable
+class State(Protocol):
+    """The part of a solver's state that the study reads."""
+
+    @property
+    def x(self) -> Vector:
+        """Return the current iterate: the point the solver would return if it stopped now."""
+        ...
+
+    @property
+    def value(self) -> float:
+        """Return F at ``x`` if some answer already told it, else NaN."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Outcome:
+    """What one step did: the point it speaks of, F there (NaN if unknown), and the size of the move."""
+
+    x: Vector
+    value: float
+    gradient_norm_squared: float
+    step_size: float
+    extras: Mapping[str, float] = field(default_factory=dict)
+
+
+S = TypeVar("S", bound=State)
+
+
+class Solver(Protocol[S]):
+    """The four pure methods. Line searches, restarts and the like are phases in the state, not loops."""
+
+    def init(self, task: Task) -> S:
+        """Return the state at x0, before any query."""
+        ...
+
+    def ask(self, task: Task, state: S) -> Plan:
+        """Plan the next batch of queries; called again with the same state it gives the same plan."""
+        ...
+
+    def tell(self, task: Task, state: S, plan: Plan, answers: Answers) -> tuple[S, Outcome]:
+        """Read the answers (by index, None where the follower failed) and return the next state."""
+        ...
+
+    def stop(self, task: Task, state: S) -> Stop | None:
+        """Return a reason to stop that only the solver can know, or None."""
+        ...
+
+
+AnySolver = Solver[Any]

@@ -1,0 +1,351 @@
+"""The one mutable object: a run of a solver, told answers in any order by anyone.
+
+A study never sees the follower. It hands out open queries (``ask``), takes answers (``tell``), and when a batch is
+full gathers it by index and lets the solver move. Everything else (``solve``, parallel and durable runs, the
+command line, experiments) drives this same object.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pzos.errors import Faults, InvalidAnswer, shown
+from pzos.estimators import Plan
+from pzos.keys import Keys, Role
+from pzos.limits import Limits
+from pzos.problem import Known, Problem
+from pzos.result import Result, Stop
+from pzos.solvers.base import AnySolver, Outcome, State, Task
+from pzos.trace import Record, Trace
+from pzos.types import Purpose, Query, Response, Vector
+
+_UNKNOWN = float("nan")
+_EMPTY: Vector = np.empty(0)
+_KNOWN_BY_SOLVER = (Purpose.ITERATE, Purpose.TRIAL)
+
+
+class Study:
+    """Ask and tell, by hand or by a loop; the same bits either way.
+
+    >>> import numpy as np, pzos
+    >>> leader = pzos.leader_from_functions(lambda x, y: float(y.sum()), lambda x, y: 0 * x, lambda x, y: 0 * y + 1)
+    >>> problem = pzos.Problem(leader, abs, x0=np.ones(2))
+    >>> study = pzos.Study(problem.known(), pzos.PZOS(step=0.05, radius=0.1), seed=0, steps=3)
+    >>> while not study.done:
+    ...     for query in study.ask():
+    ...         record = study.tell(query, abs(query.x))
+    >>> study.result().queries
+    9
+
+    ``monitor`` asks one further query per step where the solver itself does not learn F at its iterate, and one
+    at the end; those are counted apart. Without any limit a study ends after 1000 steps.
+    """
+
+    def __init__(
+        self,
+        known: Known,
+        solver: AnySolver,
+        *,
+        seed: int = 0,
+        steps: int | None = None,
+        queries: int | None = None,
+        seconds: float | None = None,
+        target: float | None = None,
+        monitor: bool = True,
+    ) -> None:
+        self.known = _checked_known(known)
+        self.solver = _checked_solver(solver)
+        self.limits = Limits(steps, queries, seconds, target)
+        self.monitor = bool(monitor)
+        self.task = Task(self.known, Keys(seed))
+        self.trace = Trace()
+        self.state: State = solver.init(self.task)
+        self.queries = 0
+        self.monitoring = 0
+        self.failures = 0
+        self._stop: Stop | None = None
+        self._finished = False
+        self._plan: Plan | None = None
+        self._open: list[Query] = []
+        self._answers: list[Response | None] = []
+        self._missing = 0
+        self._step = 0
+        self._response_size: int | None = None
+        self._final_value = _UNKNOWN
+        self._best: tuple[float, Vector] = (_UNKNOWN, self.known.x0)
+        self._random_step, self._random_x = 0, self.known.x0
+        self._next_draw, self._draws = 0, 0
+        self._start = time.perf_counter()
+
+    # ---- asking -------------------------------------------------------------------------------------------
+
+    @property
+    def done(self) -> bool:
+        """Whether there is nothing left to ask."""
+        self._prepare()
+        return self._finished
+
+    @property
+    def stop(self) -> Stop:
+        """Why the study ended, or RUNNING."""
+        return self._stop or Stop.RUNNING
+
+    @property
+    def step(self) -> int:
+        """How many steps are closed."""
+        return self._step
+
+    def ask(self) -> list[Query]:
+        """Return the open queries. Asking again gives the same ones, less those answered meanwhile."""
+        self._prepare()
+        answers = self._answers
+        if self._missing == len(answers):
+            return list(self._open)
+        return [query for query in self._open if answers[query.index] is None]
+
+    def _prepare(self) -> None:
+        """Open the next batch, unless one is open or the study is over."""
+        if self._missing or self._finished:
+            return
+        if self._stop is None:
+            self._stop = self._limit_reached()
+        if self._stop is None:
+            plan = self.solver.ask(self.task, self.state)
+            budget = self.limits.queries
+            if budget is None or self.queries + len(plan.points) <= budget:
+                self._open_batch(plan)
+                return
+            self._stop = Stop.QUERIES
+        self._close_study()
+
+    def _limit_reached(self) -> Stop | None:
+        limits = self.limits
+        if limits.steps is not None and self._step >= limits.steps:
+            return Stop.STEPS
+        if limits.queries is not None and self.queries >= limits.queries:
+            return Stop.QUERIES
+        if limits.seconds is not None and time.perf_counter() - self._start >= limits.seconds:
+            return Stop.SECONDS
+        if limits.target is not None and self.known.sign * (self._best[0] - limits.target) <= 0:
+            return Stop.TARGET
+        return self.solver.stop(self.task, self.state)
+
+    def _open_batch(self, plan: Plan) -> None:
+        step = self._step
+        queries = [
+            Query(step, index, point, purpose)
+            for index, (point, purpose) in enumerate(zip(plan.points, plan.purposes, strict=True))
+        ]
+        if self.monitor and plan.purposes and plan.purposes[0] not in _KNOWN_BY_SOLVER:
+            queries.append(Query(step, len(queries), self.state.x, Purpose.MONITOR))
+        self._plan = plan
+        self._set_open(queries)
+
+    def _close_study(self) -> None:
+        """End the study; with monitoring, first ask for F at the last iterate if no answer told it."""
+        self._plan = None
+        if self.monitor and self._stop is not Stop.INTERRUPTED and self._missing_final_value():
+            self._set_open([Query(self._step, 0, self.state.x, Purpose.MONITOR)])
+        else:
+            self._finished = True
+
+    def _missing_final_value(self) -> bool:
+        return self.state.value != self.state.value
+
+    def _set_open(self, queries: list[Query]) -> None:
+        self._open = queries
+        self._answers = [None] * len(queries)
+        self._missing = len(queries)
+
+    # ---- telling ------------------------------------------------------------------------------------------
+
+    def tell(
+        self, query: Query | Response, y: npt.ArrayLike, *, gap: float = _UNKNOWN, seconds: float = _UNKNOWN
+    ) -> Record | None:
+        """Take the answer y to ``query``, in any order; returns the record if this closed a step.
+
+        The same answer twice is ignored. A different one, one to a query that is not open, a wrong shape or a
+        number that is not finite is an error, and changes nothing.
+        """
+        vector = np.array(y, dtype=np.float64)
+        if vector.ndim == 0:
+            vector = vector.reshape(1)
+        return self.receive(Response(query.step, query.index, vector, gap, seconds))
+
+    def fail(self, query: Query | Response, reason: str) -> Record | None:
+        """Record that ``query`` will get no answer; the solver goes on with the answers there are."""
+        return self.receive(Response(query.step, query.index, _EMPTY, failure=reason or "no reason given"))
+
+    def receive(self, response: Response) -> Record | None:
+        """Take a response as an oracle gives it (its array is kept, not copied)."""
+        known = self._check_is_open(response)
+        if known is not None:
+            _check_same(known, response)
+            return None
+        if not response.failure:
+            self._check_answer(response)
+            self._response_size = response.y.size
+        self._answers[response.index] = response
+        self._missing -= 1
+        return None if self._missing else self._close_batch()
+
+    def _check_is_open(self, response: Response) -> Response | None:
+        """Return what was already told for this query, if anything; complain if it is not open."""
+        if not self._open or response.step != self._open[0].step or not 0 <= response.index < len(self._open):
+            now = f"step {self._open[0].step} is open" if self._open else "no query is open"
+            raise InvalidAnswer(
+                f"query {response.step}.{response.index}: expected an open query ({now}); "
+                "tell only answers to queries from the latest ask()"
+            )
+        return self._answers[response.index]
+
+    def _check_answer(self, response: Response) -> None:
+        y = response.y
+        where = f"query {response.step}.{response.index}"
+        if y.ndim != 1 or y.size == 0:
+            raise InvalidAnswer(f"{where}: y has shape {y.shape}: expected a vector; return a 1-D array")
+        if self._response_size is not None and y.size != self._response_size:
+            raise InvalidAnswer(
+                f"{where}: y has {y.size} entries: expected {self._response_size}, as in earlier answers; "
+                "a follower's response must keep its length"
+            )
+        if not np.isfinite(y).all():
+            entry = int(np.nonzero(~np.isfinite(y))[0][0])
+            raise InvalidAnswer(
+                f"{where}: y[{entry}] = {y[entry]}: expected finite numbers; "
+                "repair the follower, or report the failure with study.fail(query, reason)"
+            )
+
+    def _close_batch(self) -> Record | None:
+        """Gather the batch by index, let the solver move, and keep the record."""
+        responses = [answer for answer in self._answers if answer is not None]
+        answers = [None if response.failure else response.y for response in responses]
+        self.failures += sum(answer is None for answer in answers)
+        if self._plan is None:
+            return self._close_final(answers[0])
+        planned = len(self._plan.points)
+        state, outcome = self.solver.tell(self.task, self.state, self._plan, answers[:planned])
+        self.queries += planned
+        self.monitoring += len(answers) - planned
+        value = outcome.value
+        if len(answers) > planned and (watched := answers[planned]) is not None:
+            value = self.known.leader.value(self.state.x, watched)
+        self.state = state
+        record = self._record(outcome, value)
+        self._keep(record)
+        self._step += 1
+        self._open = []
+        return record
+
+    def _close_final(self, answer: Vector | None) -> Record | None:
+        self.monitoring += 1
+        self._open = []
+        self._finished = True
+        if answer is None:
+            return None
+        self._final_value = self.known.leader.value(self.state.x, answer)
+        record = self._record(Outcome(self.state.x, self._final_value, _UNKNOWN, _UNKNOWN), self._final_value)
+        self.trace.append(record)
+        self._consider_best(record)
+        return record
+
+    def _record(self, outcome: Outcome, value: float) -> Record:
+        return Record(
+            self._step,
+            outcome.x,
+            self.queries,
+            self.monitoring,
+            value,
+            outcome.gradient_norm_squared,
+            outcome.step_size,
+            time.perf_counter() - self._start,
+            outcome.extras,
+        )
+
+    def _keep(self, record: Record) -> None:
+        self.trace.append(record)
+        self._consider_best(record)
+        if self._step == self._next_draw:
+            self._draw_output(record)
+
+    def _consider_best(self, record: Record) -> None:
+        best = self._best[0]
+        if record.value == record.value and not self.known.sign * (record.value - best) >= 0:
+            self._best = (record.value, record.x)
+
+    def _draw_output(self, record: Record) -> None:
+        """Keep x^R with R uniform on the steps taken so far, without storing the iterates.
+
+        Item n of a stream replaces the kept one with probability 1/n; after item s the next replacement is item
+        floor(s/u) + 1 with u uniform, so only O(log T) draws are made.
+        """
+        self._random_step, self._random_x = self._step, record.x
+        u = 1.0 - self.task.keys.uniform(Role.OUTPUT, self._draws)
+        self._draws += 1
+        self._next_draw = int((self._step + 1) / u)
+
+    # ---- result -------------------------------------------------------------------------------------------
+
+    def interrupt(self) -> None:
+        """End the study here, as on Ctrl-C; answers of the open batch are not used."""
+        self._stop = Stop.INTERRUPTED
+        self._finished = True
+        self._set_open([])
+
+    def result(self, explanation: str = "") -> Result:
+        """Return what is known so far; a running study gives a partial result."""
+        value = self._final_value if self._missing_final_value() else self.state.value
+        return Result(
+            x=self.state.x,
+            value=value,
+            best_x=self._best[1],
+            best_value=self._best[0],
+            random_x=self._random_x,
+            random_step=self._random_step,
+            trace=self.trace,
+            stop=self.stop,
+            steps=self._step,
+            queries=self.queries,
+            monitoring=self.monitoring,
+            failures=self.failures,
+            seconds=time.perf_counter() - self._start,
+            seed=self.task.keys.seed,
+            sense=self.known.sense,
+            problem=self.known.name,
+            solver=repr(self.solver),
+            explanation=explanation,
+        )
+
+
+def _check_same(told: Response, response: Response) -> None:
+    same = told.failure == response.failure and np.array_equal(told.y, response.y)
+    if not same:
+        raise InvalidAnswer(
+            f"query {response.step}.{response.index}: was already answered differently: expected the same answer; "
+            "a follower must be a function of x (declare noise with pzos.seeded)"
+        )
+
+
+def _checked_known(known: Any) -> Known:
+    faults = Faults("Study")
+    remedy = "pass problem.known()"
+    if isinstance(known, Problem):
+        remedy = "pass problem.known(): a study never sees the follower"
+    faults.check(isinstance(known, Known), "known", known, "the known part of a problem", remedy)
+    faults.raise_if_any()
+    checked: Known = known
+    return checked
+
+
+def _checked_solver(solver: Any) -> AnySolver:
+    faults = Faults("Study")
+    methods = ("init", "ask", "tell", "stop")
+    ok = not isinstance(solver, type) and all(callable(getattr(solver, method, None)) for method in methods)
+    faults.check(ok, "solver", shown(solver), "a solver", "try pzos.PZOS(step=0.05, radius=0.1)")
+    faults.raise_if_any()
+    checked: AnySolver = solver
+    return checked
