@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -38,8 +38,7 @@ class TwoPointPlan(Plan):
     centred: bool
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Estimate:
+class Estimate(NamedTuple):
     """An estimate of the gradient with what it was made of.
 
     ``value`` is F(x) where the plan queried y*(x), else NaN; ``pairs`` counts the directions used.

@@ -5,9 +5,10 @@ Only the oracle calls a follower. User code is handed copies, so that it may wri
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, final
 
 import numpy as np
 from numpy.random import Generator
@@ -21,85 +22,81 @@ class Answer:
     """What a follower may return instead of a bare array: y with the equilibrium gap it reached."""
 
     y: Any
-    gap: float = float("nan")
+    gap: Any = float("nan")
 
 
-@runtime_checkable
-class Follower(Protocol):
-    """The inner type. ``seeded`` followers are handed a generator; ``batched`` ones get all points at once."""
+class Follower(ABC):
+    """The inner type. It answers one query at a time, or (``batched``) all queries of a step in one call.
 
-    @property
-    def seeded(self) -> bool:
-        """Whether ``respond`` wants one random generator per point."""
-        ...
+    ``seeded`` followers are handed a generator per query, and with ``common`` the same one for a whole step.
+    """
 
-    @property
-    def batched(self) -> bool:
-        """Whether ``respond`` takes many points in one call; otherwise it is given one at a time."""
-        ...
+    __slots__ = ()
+    batched: bool = False
+    seeded: bool = False
+    common: bool = False
 
-    def respond(self, points: Sequence[Vector], generators: Sequence[Generator] | None) -> list[Answer]:
-        """Return one answer per point, in order."""
-        ...
+    @abstractmethod
+    def respond(self, x: Vector, generator: Generator | None) -> Any:
+        """Return the answer at x: an :class:`Answer` or a bare vector."""
 
-
-def as_answer(returned: Any) -> Answer:
-    """Give a follower's return value the inner form."""
-    return returned if isinstance(returned, Answer) else Answer(returned)
+    def respond_all(self, points: Sequence[Vector]) -> list[Any]:
+        """Return one answer per point, in order; only batched followers do this in one call."""
+        return [self.respond(point, None) for point in points]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class PlainFollower:
+@final
+@dataclass(frozen=True, eq=False)
+class PlainFollower(Follower):
     """An ordinary function x -> y."""
 
     function: Callable[[Vector], Any]
-    seeded: bool = False
-    batched: bool = False
 
-    def respond(self, points: Sequence[Vector], generators: Sequence[Generator] | None) -> list[Answer]:
-        """Call the function point by point, each time on a copy."""
-        return [as_answer(self.function(point.copy())) for point in points]
+    def respond(self, x: Vector, generator: Generator | None) -> Any:
+        """Call the function on a copy of x."""
+        return self.function(x.copy())
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class BatchedFollower:
+@final
+@dataclass(frozen=True, eq=False)
+class BatchedFollower(Follower):
     """A function X -> Y that answers a stack of rows in one call."""
 
     function: Callable[[Matrix], Any]
-    seeded: bool = False
-    batched: bool = True
+    batched = True
 
-    def respond(self, points: Sequence[Vector], generators: Sequence[Generator] | None) -> list[Answer]:
+    def respond(self, x: Vector, generator: Generator | None) -> Any:
+        """Ask for a stack of one row."""
+        return self.respond_all([x])[0]
+
+    def respond_all(self, points: Sequence[Vector]) -> list[Any]:
         """Call the function once on all points, stacked as rows."""
-        returned = as_answer(self.function(np.stack(points)))
-        rows = np.asarray(returned.y)
+        returned = self.function(np.stack(points))
+        answer = returned if isinstance(returned, Answer) else Answer(returned)
+        rows = np.asarray(answer.y)
         if rows.ndim != 2 or rows.shape[0] != len(points):
             raise FollowerFailure(
                 f"batched follower: returned shape {rows.shape} for {len(points)} queries: "
                 "expected one row per query; return a 2-D array"
             )
-        gaps = np.broadcast_to(np.asarray(returned.gap, dtype=np.float64), (len(points),))
+        gaps = np.broadcast_to(np.asarray(answer.gap, dtype=np.float64), (len(points),))
         return [Answer(row, float(gap)) for row, gap in zip(rows, gaps, strict=True)]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class SeededFollower:
-    """A noisy function (x, generator) -> y whose noise is a pure function of the query's address.
-
-    With ``common`` all queries of a step share their random numbers, which lets noise cancel in differences.
-    """
+@final
+@dataclass(frozen=True, eq=False)
+class SeededFollower(Follower):
+    """A noisy function (x, generator) -> y whose noise is a pure function of the query's address."""
 
     function: Callable[[Vector, Generator], Any]
     common: bool = False
-    seeded: bool = True
-    batched: bool = False
+    seeded = True
 
-    def respond(self, points: Sequence[Vector], generators: Sequence[Generator] | None) -> list[Answer]:
-        """Call the function point by point with the generator of each query."""
-        if generators is None:
-            raise FollowerFailure("a seeded follower was asked without generators; ask it through an Oracle")
-        pairs = zip(points, generators, strict=True)
-        return [as_answer(self.function(point.copy(), generator)) for point, generator in pairs]
+    def respond(self, x: Vector, generator: Generator | None) -> Any:
+        """Call the function on a copy of x with the generator of the query."""
+        if generator is None:
+            raise FollowerFailure("a seeded follower was asked without a generator; ask it through an Oracle")
+        return self.function(x.copy(), generator)
 
 
 def batched(function: Callable[[Matrix], Any]) -> BatchedFollower:
@@ -115,7 +112,8 @@ def batched(function: Callable[[Matrix], Any]) -> BatchedFollower:
 def seeded(function: Callable[[Vector, Generator], Any], *, common: bool = False) -> SeededFollower:
     """Declare that ``function`` takes (x, generator), so that noise is repeatable.
 
-    ``common=True`` gives all queries of one step the same random numbers (common random numbers).
+    ``common=True`` gives all queries of one step the same random numbers (common random numbers), which lets
+    noise cancel in differences.
     """
     _require_callable("seeded", function)
     return SeededFollower(function, common)

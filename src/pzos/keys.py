@@ -11,12 +11,13 @@ from __future__ import annotations
 import threading
 from dataclasses import dataclass
 from enum import IntEnum
+from math import sqrt
 
 import numpy as np
 from numpy.random import Generator, Philox
 
 from pzos.errors import Faults
-from pzos.types import Matrix, Vector
+from pzos.types import Matrix, Vector, dot
 
 _WORD = 2**64
 
@@ -42,6 +43,7 @@ class _Reused(threading.local):
         self.generator = Generator(self.philox)
         self.counter = np.zeros(4, dtype=np.uint64)
         self.key = np.zeros(2, dtype=np.uint64)
+        self.keyed = (0, 0)
         self.state = self.philox.state
         self.state["state"] = {"counter": self.counter, "key": self.key}
         self.state["buffer_pos"] = 4  # the buffer is empty: the next draw starts at the counter
@@ -77,8 +79,8 @@ class Keys:
         reused = _reused
         reused.counter[2] = index
         reused.counter[3] = step
-        reused.key[0] = self.seed
-        reused.key[1] = role
+        if (self.seed, role) != reused.keyed:
+            reused.key[:] = reused.keyed = (self.seed, role)
         reused.philox.state = reused.state
         return reused.generator
 
@@ -88,7 +90,7 @@ class Keys:
         A normal vector divided by its norm is uniform on the sphere; the norm is zero with probability zero.
         """
         v: Vector = self._at(role, step, index).standard_normal(dimension)
-        v /= np.sqrt(np.einsum("i,i->", v, v))
+        v /= sqrt(dot(v, v))
         return v
 
     def basis(self, step: int, dimension: int, role: Role = Role.BASIS) -> Matrix:

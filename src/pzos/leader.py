@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import isfinite
 from typing import Any
 
 import numpy as np
 
 from pzos.errors import Faults, InvalidLeader, shown
-from pzos.types import LeaderValue, Vector
+from pzos.types import FLOAT64, LeaderValue, Vector, all_finite
 
 ValueFunction = Callable[[Vector, Vector], Any]
 GradientFunction = Callable[[Vector, Vector], Any]
@@ -45,7 +46,7 @@ class Leader:
         # A plain float is by far the commonest answer; everything else goes the long way round.
         if type(value) is not float:
             value = self._converted_value(value)
-        if not -np.inf < value < np.inf:
+        if not isfinite(value):
             raise InvalidLeader(
                 f"{self.name}: f(x, y) = {value}: expected a finite number; "
                 "check the cost where x and y are what the last query returned, or restrict x by a domain"
@@ -63,13 +64,13 @@ class Leader:
 
     def _checked_gradient(self, gradient: Any, which: str, size: int) -> Vector:
         array = gradient if type(gradient) is np.ndarray else np.asarray(gradient)
-        if array.dtype != np.float64 or array.shape != (size,):
+        if array.dtype != FLOAT64 or array.shape != (size,):
             raise InvalidLeader(
                 f"{self.name}: {which} has shape {array.shape} and dtype {array.dtype}: "
                 f"expected shape ({size},) and dtype float64; return one float64 entry per entry of "
                 f"{which[-1]}"
             )
-        if not np.isfinite(array).all():
+        if not all_finite(array):
             entry = int(np.nonzero(~np.isfinite(array))[0][0])
             raise InvalidLeader(
                 f"{self.name}: {which}[{entry}] = {array[entry]}: expected finite numbers; "

@@ -8,16 +8,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Executor, Future, as_completed
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.random import Generator
 
 from pzos.errors import FollowerFailure
-from pzos.follower import Answer, Follower, SeededFollower, as_follower
+from pzos.follower import Answer, Follower, as_follower
 from pzos.keys import Keys, Role
-from pzos.types import Query, Response, Vector
+from pzos.types import FLOAT64, Query, Response, Vector
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor, Future
+
+_NOT_REPORTED = float("nan")
 
 
 class Oracle:
@@ -36,58 +40,80 @@ class Oracle:
     def answer(self, queries: Sequence[Query]) -> Iterator[Response]:
         """Yield one response per query, in the order in which they arrive."""
         self.asked += len(queries)
-        jobs = [list(queries)] if self.follower.batched else [[query] for query in queries]
-        if self.executor is None:
-            for job in jobs:
-                yield from _respond(self.follower, job, self._generators(job))
+        if self.executor is not None:
+            yield from self._pooled(self.executor, queries)
+        elif self.follower.batched:
+            yield from respond_all(self.follower, list(queries))
         else:
-            yield from self._pooled(self.executor, jobs)
+            for query in queries:
+                yield respond(self.follower, query, self._generator(query))
 
-    def _pooled(self, executor: Executor, jobs: Sequence[list[Query]]) -> Iterator[Response]:
-        futures: list[Future[list[Response]]] = []
+    def _pooled(self, executor: Executor, queries: Sequence[Query]) -> Iterator[Response]:
+        from concurrent.futures import as_completed
+
+        if self.follower.batched:
+            yield from executor.submit(respond_all, self.follower, list(queries)).result()
+            return
+        futures: list[Future[Response]] = []
         try:
-            futures = [executor.submit(_respond, self.follower, job, self._generators(job)) for job in jobs]
+            futures.extend(executor.submit(respond, self.follower, query, self._generator(query)) for query in queries)
             for future in as_completed(futures):
-                yield from future.result()
+                yield future.result()
         finally:
             for future in futures:
                 future.cancel()
 
-    def _generators(self, job: Sequence[Query]) -> list[Generator] | None:
+    def _generator(self, query: Query) -> Generator | None:
         if not self.follower.seeded:
             return None
-        common = isinstance(self.follower, SeededFollower) and self.follower.common
-        return [self.keys.generator(Role.NOISE, query.step, 0 if common else query.index) for query in job]
+        return self.keys.generator(Role.NOISE, query.step, 0 if self.follower.common else query.index)
 
 
-def _respond(follower: Follower, job: list[Query], generators: list[Generator] | None) -> list[Response]:
-    """Have one job answered; runs here or on a worker."""
+def respond(follower: Follower, query: Query, generator: Generator | None) -> Response:
+    """Have one query answered; runs here or on a worker."""
     start = time.perf_counter()
     try:
-        answers = follower.respond([query.x for query in job], generators)
-    except FollowerFailure:
-        raise
+        answer = follower.respond(query.x, generator)
     except Exception as error:
-        where = ", ".join(f"{query.step}.{query.index}" for query in job)
-        raise FollowerFailure(
-            f"the follower failed on query {where} (step.index): {type(error).__name__}: {error}; "
-            "call your follower by hand at that x to see why"
-        ) from error
-    seconds = (time.perf_counter() - start) / len(job)
-    return [_response(query, answer, seconds) for query, answer in zip(job, answers, strict=True)]
+        raise _named(error, [query]) from error
+    return _response(query, answer, time.perf_counter() - start)
 
 
-def _response(query: Query, answer: Answer, seconds: float) -> Response:
-    return Response(query.step, query.index, as_vector(query, answer.y), float(answer.gap), seconds)
+def respond_all(follower: Follower, queries: list[Query]) -> list[Response]:
+    """Have a whole batch answered in one call of a batched follower; runs here or on a worker."""
+    start = time.perf_counter()
+    try:
+        answers = follower.respond_all([query.x for query in queries])
+    except Exception as error:
+        raise _named(error, queries) from error
+    seconds = (time.perf_counter() - start) / len(queries)
+    return [_response(query, answer, seconds) for query, answer in zip(queries, answers, strict=True)]
+
+
+def _named(error: Exception, queries: list[Query]) -> FollowerFailure:
+    """Say on which query (step.index) the follower failed."""
+    where = ", ".join(f"{query.step}.{query.index}" for query in queries)
+    if isinstance(error, FollowerFailure):
+        return FollowerFailure(f"query {where}: {error}")
+    return FollowerFailure(
+        f"the follower failed on query {where} (step.index): {type(error).__name__}: {error}; "
+        "call your follower by hand at that x to see why"
+    )
+
+
+def _response(query: Query, answer: Any, seconds: float) -> Response:
+    if isinstance(answer, Answer):
+        return Response(query.step, query.index, as_vector(query, answer.y), float(answer.gap), seconds)
+    return Response(query.step, query.index, as_vector(query, answer), _NOT_REPORTED, seconds)
 
 
 def as_vector(query: Query, y: Any) -> Vector:
     """Return a float64 copy of an answer (lists, ints and float32 are converted at this door)."""
     try:
-        vector = np.array(y, dtype=np.float64)
+        vector = np.array(y, dtype=FLOAT64)
     except (TypeError, ValueError) as error:
         raise FollowerFailure(
             f"query {query.step}.{query.index}: the follower returned {type(y).__name__}: "
             f"expected a vector of numbers ({error}); return a 1-D array"
         ) from error
-    return vector.reshape(1) if vector.ndim == 0 else vector
+    return vector if vector.ndim else vector.reshape(1)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from concurrent.futures import Executor
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy.typing as npt
 
@@ -19,6 +18,9 @@ from pzos.solvers.base import AnySolver
 from pzos.study import Study
 from pzos.trace import Record
 from pzos.types import Sense
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
 
 
 def iterate(study: Study, oracle: Oracle) -> Iterator[Record]:

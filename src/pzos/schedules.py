@@ -67,9 +67,9 @@ def check_schedule(faults: Faults, argument: str, value: object) -> bool:
     return check_positive(faults, argument, value)
 
 
-def as_schedule(value: float | Schedule) -> Schedule:
-    """Turn a number into a constant schedule; leave schedules as they are."""
-    return value if callable(value) else Constant(value)
+def value_at(schedule: float | Schedule, t: int) -> float:
+    """Return what a number or a schedule says at iteration t."""
+    return schedule(t) if callable(schedule) else schedule
 
 
 def _as_number(value: object) -> float | None:

@@ -113,7 +113,8 @@ def _project_to_sum(x: Vector, total: float) -> Vector:
     counts = np.arange(1, x.size + 1)
     active = int(np.nonzero(descending * counts > excess)[0][-1]) if total > 0 else 0
     threshold = excess[active] / (active + 1)
-    return np.maximum(x - threshold, 0.0)
+    projected: Vector = np.maximum(x - threshold, 0.0)
+    return projected
 
 
 def _positive_total(where: str, total: float) -> float:
@@ -190,7 +191,10 @@ class Ball:
         """Return x, pulled straight towards the center if it lies outside."""
         offset = x - self.center
         distance = dot(offset, offset) ** 0.5
-        return x if distance <= self.radius else self.center + offset * (self.radius / distance)
+        if distance <= self.radius:
+            return x
+        pulled: Vector = self.center + offset * (self.radius / distance)
+        return pulled
 
     def contains(self, x: Vector, tolerance: float = 1e-12) -> bool:
         """Tell whether x is within ``radius`` of the center."""

@@ -21,7 +21,7 @@ from pzos.problem import Known, Problem
 from pzos.result import Result, Stop
 from pzos.solvers.base import AnySolver, Outcome, State, Task
 from pzos.trace import Record, Trace
-from pzos.types import Purpose, Query, Response, Vector
+from pzos.types import Purpose, Query, Response, Vector, all_finite
 
 _UNKNOWN = float("nan")
 _EMPTY: Vector = np.empty(0)
@@ -71,10 +71,11 @@ class Study:
         self._finished = False
         self._plan: Plan | None = None
         self._open: list[Query] = []
+        self._open_step = -1
         self._answers: list[Response | None] = []
         self._missing = 0
         self._step = 0
-        self._response_size: int | None = None
+        self._response_shape: tuple[int, ...] = ()
         self._final_value = _UNKNOWN
         self._best: tuple[float, Vector] = (_UNKNOWN, self.known.x0)
         self._random_step, self._random_x = 0, self.known.x0
@@ -158,6 +159,7 @@ class Study:
 
     def _set_open(self, queries: list[Query]) -> None:
         self._open = queries
+        self._open_step = self._step if queries else -1
         self._answers = [None] * len(queries)
         self._missing = len(queries)
 
@@ -182,48 +184,50 @@ class Study:
 
     def receive(self, response: Response) -> Record | None:
         """Take a response as an oracle gives it (its array is kept, not copied)."""
-        known = self._check_is_open(response)
-        if known is not None:
-            _check_same(known, response)
+        index = response.index
+        if response.step != self._open_step or not 0 <= index < len(self._open):
+            raise self._not_open(response)
+        told = self._answers[index]
+        if told is not None:
+            _check_same(told, response)
             return None
         if not response.failure:
             self._check_answer(response)
-            self._response_size = response.y.size
-        self._answers[response.index] = response
+        self._answers[index] = response
         self._missing -= 1
         return None if self._missing else self._close_batch()
 
-    def _check_is_open(self, response: Response) -> Response | None:
-        """Return what was already told for this query, if anything; complain if it is not open."""
-        if not self._open or response.step != self._open[0].step or not 0 <= response.index < len(self._open):
-            now = f"step {self._open[0].step} is open" if self._open else "no query is open"
-            raise InvalidAnswer(
-                f"query {response.step}.{response.index}: expected an open query ({now}); "
-                "tell only answers to queries from the latest ask()"
-            )
-        return self._answers[response.index]
+    def _not_open(self, response: Response) -> InvalidAnswer:
+        now = f"step {self._open_step} is open" if self._open else "no query is open"
+        return InvalidAnswer(
+            f"query {response.step}.{response.index}: expected an open query ({now}); "
+            "tell only answers to queries from the latest ask()"
+        )
 
     def _check_answer(self, response: Response) -> None:
         y = response.y
+        if y.shape == self._response_shape and all_finite(y):
+            return
+        if self._response_shape == () and y.ndim == 1 and y.size and all_finite(y):
+            self._response_shape = y.shape
+            return
         where = f"query {response.step}.{response.index}"
         if y.ndim != 1 or y.size == 0:
             raise InvalidAnswer(f"{where}: y has shape {y.shape}: expected a vector; return a 1-D array")
-        if self._response_size is not None and y.size != self._response_size:
+        if self._response_shape not in ((), y.shape):
             raise InvalidAnswer(
-                f"{where}: y has {y.size} entries: expected {self._response_size}, as in earlier answers; "
+                f"{where}: y has {y.size} entries: expected {self._response_shape[0]}, as in earlier answers; "
                 "a follower's response must keep its length"
             )
-        if not np.isfinite(y).all():
-            entry = int(np.nonzero(~np.isfinite(y))[0][0])
-            raise InvalidAnswer(
-                f"{where}: y[{entry}] = {y[entry]}: expected finite numbers; "
-                "repair the follower, or report the failure with study.fail(query, reason)"
-            )
+        entry = int(np.nonzero(~np.isfinite(y))[0][0])
+        raise InvalidAnswer(
+            f"{where}: y[{entry}] = {y[entry]}: expected finite numbers; "
+            "repair the follower, or report the failure with study.fail(query, reason)"
+        )
 
     def _close_batch(self) -> Record | None:
         """Gather the batch by index, let the solver move, and keep the record."""
-        responses = [answer for answer in self._answers if answer is not None]
-        answers = [None if response.failure else response.y for response in responses]
+        answers = [None if told is None or told.failure else told.y for told in self._answers]
         self.failures += sum(answer is None for answer in answers)
         if self._plan is None:
             return self._close_final(answers[0])
@@ -238,12 +242,12 @@ class Study:
         record = self._record(outcome, value)
         self._keep(record)
         self._step += 1
-        self._open = []
+        self._set_open([])
         return record
 
     def _close_final(self, answer: Vector | None) -> Record | None:
         self.monitoring += 1
-        self._open = []
+        self._set_open([])
         self._finished = True
         if answer is None:
             return None

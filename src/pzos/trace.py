@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,9 +16,10 @@ from pzos.types import Vector
 #: The columns every trace has; methods may add more (radius, predicted decrease, ...).
 COLUMNS = ("step", "queries", "monitoring", "value", "gradient_norm_squared", "step_size", "seconds")
 
+NO_EXTRAS: Mapping[str, float] = MappingProxyType({})
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Record:
+
+class Record(NamedTuple):
     """One closed step: where the leader stood and what it cost so far.
 
     ``queries`` counts the algorithm's queries answered when the step closed, ``monitoring`` those asked only to
@@ -33,7 +34,7 @@ class Record:
     gradient_norm_squared: float
     step_size: float
     seconds: float
-    extras: Mapping[str, float] = field(default_factory=dict)
+    extras: Mapping[str, float] = NO_EXTRAS
 
     def row(self) -> tuple[float, ...]:
         """Return the values of :data:`COLUMNS`."""

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
-from typing import Literal
+from math import isfinite
+from typing import Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 Vector = npt.NDArray[np.float64]
 Matrix = npt.NDArray[np.float64]
+FLOAT64 = np.dtype(np.float64)
 Sense = Literal["min", "max"]
 
 
@@ -24,12 +25,14 @@ class Purpose(Enum):
     MONITOR = "monitor"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Query:
+# Named tuples, not frozen dataclasses: several are made per query, and a frozen dataclass costs twice as much.
+
+
+class Query(NamedTuple):
     """One question to the followers: what is y*(x)? Its identity is (step, index), never its coordinates."""
 
     step: int
-    index: int
+    index: int  # type: ignore[assignment]  # tuple.index is of no use here
     x: Vector
     purpose: Purpose = Purpose.PROBE
 
@@ -37,8 +40,7 @@ class Query:
         return f"Query({self.step}.{self.index}, {self.purpose.value}, x of length {self.x.size})"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Response:
+class Response(NamedTuple):
     """The followers' answer to query (step, index).
 
     ``gap`` is the equilibrium gap the follower itself reports (NaN if it reports none), ``seconds`` what the
@@ -46,15 +48,14 @@ class Response:
     """
 
     step: int
-    index: int
+    index: int  # type: ignore[assignment]  # tuple.index is of no use here
     y: Vector
     gap: float = float("nan")
     seconds: float = float("nan")
     failure: str = ""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class LeaderValue:
+class LeaderValue(NamedTuple):
     """f(x, y) with both exact partial gradients, grad_x f(x, y) and grad_y f(x, y)."""
 
     value: float
@@ -62,9 +63,18 @@ class LeaderValue:
     grad_y: Vector
 
 
-def dot(a: Vector, b: Vector) -> float:
-    """Return the inner product a . b with the same bits for any number of BLAS threads.
+#: Up to this length every BLAS works on one thread; beyond it the bits of a BLAS product depend on their number.
+_ONE_THREAD = 4096
 
-    ``numpy.dot`` hands long vectors to BLAS, whose result depends on the thread count; ``einsum`` does not.
+
+def dot(a: Vector, b: Vector) -> float:
+    """Return the inner product a . b with the same bits for any number of BLAS threads."""
+    return float(a.dot(b)) if a.size <= _ONE_THREAD else float(np.einsum("i,i->", a, b))
+
+
+def all_finite(a: Vector) -> bool:
+    """Tell whether no entry is NaN or infinite.
+
+    The sum of squares of finite numbers is finite unless it overflows, so the usual case costs one pass.
     """
-    return float(np.einsum("i,i->", a, b))
+    return isfinite(dot(a, a)) or bool(np.isfinite(a).all())

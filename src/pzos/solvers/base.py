@@ -7,13 +7,14 @@ A solver never sees the follower. ``ask`` plans points, the study has them answe
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from pzos.estimators import Answers, Plan
 from pzos.keys import Keys
 from pzos.problem import Known
 from pzos.result import Stop
+from pzos.trace import NO_EXTRAS
 from pzos.types import Vector
 
 
@@ -40,15 +41,14 @@ class State(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Outcome:
+class Outcome(NamedTuple):
     """What one step did: the point it speaks of, F there (NaN if unknown), and the size of the move."""
 
     x: Vector
     value: float
     gradient_norm_squared: float
     step_size: float
-    extras: Mapping[str, float] = field(default_factory=dict)
+    extras: Mapping[str, float] = NO_EXTRAS
 
 
 S = TypeVar("S", bound=State)

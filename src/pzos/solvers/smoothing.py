@@ -23,7 +23,7 @@ from pzos.estimators import (
 )
 from pzos.leader import Leader
 from pzos.result import Stop
-from pzos.schedules import Schedule, as_schedule, check_schedule
+from pzos.schedules import Schedule, check_schedule, value_at
 from pzos.solvers.base import Outcome, Task
 from pzos.types import Vector, dot
 
@@ -63,11 +63,11 @@ class _Smoothing:
 
     def _plan(self, task: Task, state: IterateState, *, centred: bool) -> TwoPointPlan:
         directions = sphere_directions(task.keys, state.t, self.batch, state.x.size)
-        return two_point_plan(state.x, as_schedule(self.radius)(state.t), directions, centred=centred)
+        return two_point_plan(state.x, value_at(self.radius, state.t), directions, centred=centred)
 
     def _move(self, task: Task, state: IterateState, estimate: Estimate | None) -> tuple[IterateState, Outcome]:
         """Take x_{t+1} = P_X(x_t -+ alpha_t g_t); stay where the whole batch failed."""
-        step = as_schedule(self.step)(state.t)
+        step = value_at(self.step, state.t)
         if estimate is None:
             nothing = float("nan")
             return IterateState(state.t + 1, state.x), Outcome(state.x, nothing, nothing, 0.0)
