@@ -63,6 +63,8 @@ def two_point_plan(x: Vector, radius: float, directions: Sequence[Vector], *, ce
 
 def sphere_directions(keys: Keys, step: int, count: int, dimension: int) -> tuple[Vector, ...]:
     """Draw v_{t,1}, ..., v_{t,Q}, independent and uniform on the unit sphere; more extend fewer."""
+    if count == 1:
+        return (keys.direction(step, 0, dimension),)
     return tuple(keys.direction(step, index, dimension) for index in range(count))
 
 

@@ -44,9 +44,12 @@ class Oracle:
             yield from self._pooled(self.executor, queries)
         elif self.follower.batched:
             yield from respond_all(self.follower, list(queries))
-        else:
+        elif self.follower.seeded:
             for query in queries:
                 yield respond(self.follower, query, self._generator(query))
+        else:
+            for query in queries:
+                yield respond(self.follower, query)
 
     def _pooled(self, executor: Executor, queries: Sequence[Query]) -> Iterator[Response]:
         from concurrent.futures import as_completed
@@ -69,7 +72,7 @@ class Oracle:
         return self.keys.generator(Role.NOISE, query.step, 0 if self.follower.common else query.index)
 
 
-def respond(follower: Follower, query: Query, generator: Generator | None) -> Response:
+def respond(follower: Follower, query: Query, generator: Generator | None = None) -> Response:
     """Have one query answered; runs here or on a worker."""
     start = time.perf_counter()
     try:
@@ -102,6 +105,8 @@ def _named(error: Exception, queries: list[Query]) -> FollowerFailure:
 
 
 def _response(query: Query, answer: Any, seconds: float) -> Response:
+    if type(answer) is np.ndarray and answer.dtype == FLOAT64 and answer.ndim:  # the usual case, in short
+        return Response(query.step, query.index, answer.copy(), _NOT_REPORTED, seconds)
     if isinstance(answer, Answer):
         return Response(query.step, query.index, as_vector(query, answer.y), float(answer.gap), seconds)
     return Response(query.step, query.index, as_vector(query, answer), _NOT_REPORTED, seconds)

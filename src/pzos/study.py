@@ -137,10 +137,8 @@ class Study:
 
     def _open_batch(self, plan: Plan) -> None:
         step = self._step
-        queries = [
-            Query(step, index, point, purpose)
-            for index, (point, purpose) in enumerate(zip(plan.points, plan.purposes, strict=True))
-        ]
+        purposes = plan.purposes
+        queries = [Query(step, index, point, purposes[index]) for index, point in enumerate(plan.points)]
         if self.monitor and plan.purposes and plan.purposes[0] not in _KNOWN_BY_SOLVER:
             queries.append(Query(step, len(queries), self.state.x, Purpose.MONITOR))
         self._plan = plan
@@ -191,7 +189,9 @@ class Study:
         if told is not None:
             _check_same(told, response)
             return None
-        if not response.failure:
+        if response.failure:
+            self.failures += 1
+        else:
             self._check_answer(response)
         self._answers[index] = response
         self._missing -= 1
@@ -228,7 +228,6 @@ class Study:
     def _close_batch(self) -> Record | None:
         """Gather the batch by index, let the solver move, and keep the record."""
         answers = [None if told is None or told.failure else told.y for told in self._answers]
-        self.failures += sum(answer is None for answer in answers)
         if self._plan is None:
             return self._close_final(answers[0])
         planned = len(self._plan.points)

@@ -77,4 +77,4 @@ def all_finite(a: Vector) -> bool:
 
     The sum of squares of finite numbers is finite unless it overflows, so the usual case costs one pass.
     """
-    return isfinite(dot(a, a)) or bool(np.isfinite(a).all())
+    return isfinite(a.dot(a) if a.size <= _ONE_THREAD else np.einsum("i,i->", a, a)) or bool(np.isfinite(a).all())
