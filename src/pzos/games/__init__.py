@@ -32,7 +32,7 @@ _HOMES = {
     "Product": "vi_sets",
 }
 
-__all__ = [  # noqa: F822  # loaded by __getattr__
+__all__ = [  # loaded by __getattr__
     "CournotGame",
     "Polyhedron",
     "Product",

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from numpy.random import Generator
 
 from pzos.follower import Answer
 from pzos.types import Matrix, Vector
@@ -23,7 +23,7 @@ class Respondent:
     seeded: bool = False
     batched: bool = True
 
-    def respond(self, points: Sequence[Vector], generators: Sequence[Generator] | None) -> list[Answer]:
+    def respond(self, points: Sequence[Vector], generators: Sequence[Any] | None) -> list[Answer]:
         """Return one answer, with the gap it was certified to, per point."""
         rows, gaps = self.function(np.stack(points))
         return [Answer(row, float(gap)) for row, gap in zip(rows, gaps, strict=True)]

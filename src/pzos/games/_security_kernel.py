@@ -65,9 +65,7 @@ def excess_effort(y: Vector, budget: float) -> float:
 
 
 @njit(cache=True, error_model="numpy")  # type: ignore[untyped-decorator]
-def guess_multiplier(
-    value: Vector, strength: Vector, cost: Vector, budget: float, ceiling: float, y: Vector
-) -> float:
+def guess_multiplier(value: Vector, strength: Vector, cost: Vector, budget: float, ceiling: float, y: Vector) -> float:
     """A few joint Newton passes on (y, m): only a start for the search, which is right from any start."""
     multiplier = 0.0
     for i in range(y.size):
@@ -93,9 +91,7 @@ def guess_multiplier(
 
 
 @njit(cache=True, error_model="numpy")  # type: ignore[untyped-decorator]
-def search_multiplier(
-    value: Vector, strength: Vector, cost: Vector, budget: float, y: Vector
-) -> tuple[float, int]:
+def search_multiplier(value: Vector, strength: Vector, cost: Vector, budget: float, y: Vector) -> tuple[float, int]:
     """Newton on S(m) = budget; fills ``y``; returns the multiplier and the iterations (-1: failed)."""
     ceiling = np.max(value / strength) * (1.0 - _EPS)  # below it at least one target is attacked
     multiplier = guess_multiplier(value, strength, cost, budget, ceiling, y)

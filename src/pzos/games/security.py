@@ -115,9 +115,7 @@ class SecurityGame:
         faults = Faults("SecurityGame.random")
         whole = isinstance(targets, int | np.integer) and targets >= 1
         faults.check(whole, "targets", targets, "a whole number >= 1", "try targets=10")
-        faults.check(
-            0.0 < budget_share < np.inf, "budget_share", budget_share, "a positive number", "try 0.5"
-        )
+        faults.check(0.0 < budget_share < np.inf, "budget_share", budget_share, "a positive number", "try 0.5")
         faults.raise_if_any()
         draw = Keys(seed).generator(Role.INSTANCE)
         defender_value = draw.uniform(1.0, 5.0, targets)
