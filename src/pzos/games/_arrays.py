@@ -52,8 +52,11 @@ def frozen_vector(
     return array
 
 
-def as_rows(where: str, x: npt.ArrayLike, dimension: int) -> tuple[Matrix, bool]:
-    """Return ``x`` as a stack of rows, and whether it was one vector; refuses other shapes and NaN."""
+def as_rows(where: str, x: npt.ArrayLike, dimension: int | None) -> tuple[Matrix, bool]:
+    """Return ``x`` as a stack of rows, and whether it was one vector; refuses other shapes and NaN.
+
+    With ``dimension`` None rows of any length will do.
+    """
     faults = Faults(where)
     array = frozen_array(faults, "x", x)
     if array is None:
@@ -62,10 +65,10 @@ def as_rows(where: str, x: npt.ArrayLike, dimension: int) -> tuple[Matrix, bool]
     single = array.ndim <= 1
     rows = array.reshape(1, -1) if single else array
     if faults.check(
-        rows.ndim == 2 and rows.shape[1] == dimension,
+        rows.ndim == 2 and rows.size > 0 and dimension in (None, rows.shape[1]),
         "x",
         array,
-        f"a vector of {dimension} entries or a stack of such rows, not shape {array.shape}",
+        f"a vector of {dimension or 'some'} entries or a stack of such rows, not shape {array.shape}",
         "give one entry per decision of the leader",
     ):
         check_entries(faults, "x", array, np.isfinite(array), "a finite number")
