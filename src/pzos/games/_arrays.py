@@ -1,0 +1,76 @@
+"""How the games take arrays: generous at the door, every fault named with its entry."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from pzos.errors import Faults, InvalidInput
+from pzos.types import Matrix, Vector
+
+
+def frozen_array(faults: Faults, name: str, value: npt.ArrayLike) -> npt.NDArray[np.float64] | None:
+    """Return a read-only float64 copy of ``value``, or note that it is no array of numbers."""
+    try:
+        array = np.array(value, dtype=np.float64, order="C")
+    except (TypeError, ValueError):
+        faults.check(False, name, value, "an array of numbers", "give one number per entry")
+        return None
+    array.flags.writeable = False
+    return array
+
+
+def check_entries(
+    faults: Faults, name: str, array: npt.NDArray[np.float64], good: npt.NDArray[np.bool_], expected: str
+) -> None:
+    """Note the first bad entry of ``array`` by its position, and how many there are."""
+    if good.all():
+        return
+    where = tuple(int(i) for i in np.argwhere(~good)[0])
+    place = f"{name}[{', '.join(map(str, where))}]" if where else name
+    count = int(good.size - np.count_nonzero(good))
+    others = f" ({count} entries are wrong)" if count > 1 else ""
+    faults.check(False, place, float(array[where]), expected, f"correct it{others}")
+
+
+def frozen_vector(
+    faults: Faults, name: str, value: npt.ArrayLike, size: int | None, *, minimum: float, strict: bool
+) -> Vector | None:
+    """Return a read-only vector of ``size`` finite entries that are > or >= ``minimum``, or note the faults."""
+    array = frozen_array(faults, name, value)
+    if array is None:
+        return None
+    if not faults.check(array.ndim == 1 and array.size > 0, name, array, "a vector", "give one number each"):
+        return None
+    if size is not None and not faults.check(
+        array.size == size, name, array, f"{size} entries, not {array.size}", "all data must have one length"
+    ):
+        return None
+    inside = array > minimum if strict else array >= minimum
+    expected = f"a finite number {'>' if strict else '>='} {minimum:g}"
+    check_entries(faults, name, array, np.isfinite(array) & inside, expected)
+    return array
+
+
+def as_rows(where: str, x: npt.ArrayLike, dimension: int | None) -> tuple[Matrix, bool]:
+    """Return ``x`` as a stack of rows, and whether it was one vector; refuses other shapes and NaN.
+
+    With ``dimension`` None rows of any length will do.
+    """
+    faults = Faults(where)
+    array = frozen_array(faults, "x", x)
+    if array is None:
+        faults.raise_if_any()
+        raise InvalidInput(f"{where}: x is no array of numbers")
+    single = array.ndim <= 1
+    rows = array.reshape(1, -1) if single else array
+    if faults.check(
+        rows.ndim == 2 and rows.size > 0 and dimension in (None, rows.shape[1]),
+        "x",
+        array,
+        f"a vector of {dimension or 'some'} entries or a stack of such rows, not shape {array.shape}",
+        "give one entry per decision of the leader",
+    ):
+        check_entries(faults, "x", array, np.isfinite(array), "a finite number")
+    faults.raise_if_any()
+    return rows, single
