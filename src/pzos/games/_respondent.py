@@ -4,26 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, final
 
 import numpy as np
+from numpy.random import Generator
 
-from pzos.follower import Answer
+from pzos.follower import Answer, Follower
 from pzos.types import Matrix, Vector
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Respondent:
-    """Wraps X -> (Y, gaps) as a follower (protocol :class:`pzos.follower.Follower`).
+@final
+@dataclass(frozen=True, eq=False)
+class Respondent(Follower):
+    """Wraps X -> (Y, gaps) as a batched follower.
 
     Each row is answered on its own inside, so the batch never shows in the bits of an answer.
     """
 
     function: Callable[[Matrix], tuple[Matrix, Vector]]
-    seeded: bool = False
-    batched: bool = True
+    batched = True
 
-    def respond(self, points: Sequence[Vector], generators: Sequence[Any] | None) -> list[Answer]:
+    def respond(self, x: Vector, generator: Generator | None) -> Answer:
+        """Return the answer to one query, with the gap it was certified to."""
+        rows, gaps = self.function(x.reshape(1, -1))
+        return Answer(rows[0], float(gaps[0]))
+
+    def respond_all(self, points: Sequence[Vector]) -> list[Any]:
         """Return one answer, with the gap it was certified to, per point."""
         rows, gaps = self.function(np.stack(points))
-        return [Answer(row, float(gap)) for row, gap in zip(rows, gaps, strict=True)]
+        return [Answer(row, gap) for row, gap in zip(rows, gaps.tolist(), strict=True)]
