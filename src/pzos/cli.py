@@ -24,6 +24,7 @@ class Command(NamedTuple):
 
 
 COMMANDS = {
+    "reproduce": Command("pzos.experiments.command", "every figure and claim of the paper"),
     "demo": Command("pzos.demo", "the main job on embedded data: a table and a picture"),
 }
 

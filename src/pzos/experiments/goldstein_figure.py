@@ -1,0 +1,5 @@
+"""x"""
+
+from pzos.experiments.context import Figure
+
+FIGURES: dict[str, Figure] = {}
