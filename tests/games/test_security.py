@@ -259,7 +259,15 @@ def test_all_faults_are_named_at_once() -> None:
 
 @pytest.mark.parametrize(
     ("x", "part"),
-    [([1.0, 2.0], "4 entries"), (np.ones((2, 3)), "4 entries"), ([1, 2, math.nan, 4], "x[2] = nan"), ("no", "numbers")],
+    [
+        ([1.0, 2.0], "4 entries"),
+        (np.ones((2, 3)), "4 entries"),
+        ([1, 2, math.nan, 4], "x[2] = nan"),
+        ("no", "numbers"),
+        (np.full((2, 4), -math.inf), "x[0, 0] = -inf"),
+        ([], "4 entries"),
+        (np.ones((1, 1, 4)), "4 entries"),
+    ],
 )
 def test_bad_queries_are_refused(x: object, part: str) -> None:
     with pytest.raises(InvalidInput) as caught:
@@ -270,9 +278,10 @@ def test_bad_queries_are_refused(x: object, part: str) -> None:
 def test_an_answer_without_certificate_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     import pzos.games.security as module
 
-    def lazy_kernel(*arguments: np.ndarray) -> None:
+    def lazy_kernel(*arguments: np.ndarray) -> float:
         arguments[-2][:] = 1.0
         arguments[-1][:] = 1e-3
+        return 1e-3
 
     monkeypatch.setattr(module, "_compiled", lambda: lazy_kernel)
     with pytest.raises(NotConverged, match=r"residual 1\.00e-03"):

@@ -10,7 +10,7 @@ from pzos.errors import InvalidInput
 from pzos.games.vi_sets import Polyhedron, Product
 from pzos.sets import Ball, Box, Budget, Domain, Simplex
 
-SETTINGS = settings(max_examples=40, deadline=None)
+SETTINGS = settings(max_examples=60, deadline=None)
 
 
 def as_polyhedron(which: str, n: int) -> tuple[Domain, Polyhedron]:
