@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from pzos.errors import Faults, InvalidInput
+from pzos.errors import Faults, InvalidInput, shown
 from pzos.types import Matrix, Vector
 
 
@@ -53,24 +53,37 @@ def frozen_vector(
 
 
 def as_rows(where: str, x: npt.ArrayLike, dimension: int | None) -> tuple[Matrix, bool]:
-    """Return ``x`` as a stack of rows, and whether it was one vector; refuses other shapes and NaN.
+    """Return ``x`` as a stack of rows (a fresh copy), and whether it was one vector; refuses NaN and other shapes.
 
     With ``dimension`` None rows of any length will do.
     """
-    faults = Faults(where)
-    array = frozen_array(faults, "x", x)
-    if array is None:
-        faults.raise_if_any()
-        raise InvalidInput(f"{where}: x is no array of numbers")
+    rows, single = shaped_rows(where, x, dimension)
+    if not np.isfinite(rows).all():
+        raise not_finite(where, rows, single)
+    return rows, single
+
+
+def shaped_rows(where: str, x: npt.ArrayLike, dimension: int | None) -> tuple[Matrix, bool]:
+    """Return ``x`` as a stack of rows like :func:`as_rows`, but leave it to the caller to refuse NaN."""
+    try:
+        array = np.array(x, dtype=np.float64, order="C")
+    except (TypeError, ValueError):
+        raise InvalidInput(f"{where}: x = {shown(x)}: expected an array of numbers; give one per decision") from None
     single = array.ndim <= 1
     rows = array.reshape(1, -1) if single else array
-    if faults.check(
-        rows.ndim == 2 and rows.size > 0 and dimension in (None, rows.shape[1]),
-        "x",
-        array,
-        f"a vector of {dimension or 'some'} entries or a stack of such rows, not shape {array.shape}",
-        "give one entry per decision of the leader",
-    ):
-        check_entries(faults, "x", array, np.isfinite(array), "a finite number")
-    faults.raise_if_any()
+    if rows.ndim != 2 or rows.size == 0 or dimension not in (None, rows.shape[1]):
+        raise InvalidInput(
+            f"{where}: x has shape {array.shape}: expected a vector of {dimension or 'some'} entries or a stack of "
+            "such rows; give one entry per decision of the leader"
+        )
     return rows, single
+
+
+def not_finite(where: str, rows: Matrix, single: bool) -> InvalidInput:
+    """Return the error that names the first entry of x that is not finite."""
+    good = np.isfinite(rows)
+    row, column = (int(i) for i in np.argwhere(~good)[0])
+    place = f"x[{column}]" if single else f"x[{row}, {column}]"
+    count = int(good.size - np.count_nonzero(good))
+    others = f" ({count} entries are wrong)" if count > 1 else ""
+    return InvalidInput(f"{where}: {place} = {rows[row, column]}: expected a finite number; correct it{others}")

@@ -29,22 +29,23 @@ class HalfSpaces:
     factors: dict[tuple[int, ...], tuple[Matrix, Matrix]] = field(default_factory=dict)
 
     def factor(self, working: tuple[int, ...]) -> tuple[Matrix, Matrix]:
-        """Return Q and R of the normals in ``working`` (as columns), remembered."""
-        if working not in self.factors:
+        """Return Q and the inverse of R of the normals in ``working`` (as columns), remembered."""
+        known = self.factors.get(working)
+        if known is None:
+            q, r = np.linalg.qr(self.normals[list(working)].T)
+            known = (q, np.linalg.inv(r))
             if len(self.factors) >= _CACHE_LIMIT:
                 self.factors.clear()
-            q, r = np.linalg.qr(self.normals[list(working)].T)
-            self.factors[working] = (q, r)
-        return self.factors[working]
+            self.factors[working] = known
+        return known
 
     def on_face(self, point: Vector, working: tuple[int, ...]) -> tuple[Vector, Vector]:
         """Project onto the equations of ``working``; returns the projection and the multipliers."""
         if not working:
             return point, np.zeros(0)
-        q, r = self.factor(working)
-        shift = q.T @ point - np.linalg.solve(r.T, self.offsets[list(working)])
-        multipliers: Vector = np.linalg.solve(r, shift).astype(np.float64, copy=False)
-        return point - q @ shift, multipliers
+        q, inverse = self.factor(working)
+        shift = q.T @ point - inverse.T @ self.offsets[list(working)]
+        return point - q @ shift, inverse @ shift
 
     def project(self, point: Vector, working: tuple[int, ...] = ()) -> tuple[Vector, tuple[int, ...]]:
         """Return the projection of ``point`` and the constraints it rests on; ``working`` is only a guess."""
@@ -78,9 +79,9 @@ class HalfSpaces:
         while True:
             direction, exchange = normal, np.zeros(0)
             if working:
-                q, r = self.factor(working)
+                q, inverse = self.factor(working)
                 coordinates = q.T @ normal
-                direction, exchange = normal - q @ coordinates, np.linalg.solve(r, coordinates)
+                direction, exchange = normal - q @ coordinates, inverse @ coordinates
             squared = float(direction @ direction)
             blocking = np.flatnonzero(exchange > _DEPENDENT)
             limits = multipliers[blocking] / exchange[blocking]

@@ -165,23 +165,31 @@ def solve_rows(
     budget: float,
     answers: Matrix,
     certificates: Matrix,
-) -> None:
-    """Answer each row of ``rows`` on its own.
+) -> float:
+    """Answer each row of ``rows`` on its own; returns the worst residual, NaN if a query is not finite.
 
     ``certificates`` gets a row (multiplier, stationarity residual, relative budget violation, iterations) each;
     the violation counts unspent budget as well when the multiplier is positive (complementarity).
     """
     strength = np.empty(baseline.size)
+    worst = 0.0
     for r in range(rows.shape[0]):
         y = answers[r]
         for i in range(y.size):
+            if not np.isfinite(rows[r, i]):
+                return np.nan
             strength[i] = max(rows[r, i], 0.0) + baseline[i]
         multiplier, iterations = search_multiplier(value, strength, cost, budget, y)
-        violation = 0.0
         if multiplier > 0.0:
             multiplier += repair_budget(value, strength, cost, budget, y)
             violation = abs(excess_effort(y, budget)) / budget
+        else:
+            violation = max(excess_effort(y, budget), 0.0) / budget
+        residual = stationarity(value, strength, cost, multiplier, y)
         certificates[r, 0] = multiplier
-        certificates[r, 1] = stationarity(value, strength, cost, multiplier, y)
+        certificates[r, 1] = residual
         certificates[r, 2] = violation
         certificates[r, 3] = iterations
+        if not max(residual, violation) <= worst:  # also when not a number
+            worst = max(residual, violation)
+    return worst

@@ -19,6 +19,7 @@ from pzos.types import Matrix, Vector, dot
 Operator = Callable[[Vector], Vector]
 _STEP_LIMIT = 50
 _SHRINK = 0.7
+_LONGEST = 1e8
 _LINE_SEARCH = (1.0, 0.5, 0.25, 0.1)
 
 
@@ -86,8 +87,8 @@ def _improve(
     merit = math.sqrt(dot(residual, residual))
     for solve in (_regular_solution, _least_norm_solution):
         direction = solve(matrix, -residual)
-        if direction is None:
-            continue
+        if direction is None or not np.abs(direction).max() <= _LONGEST * (1.0 + np.abs(y).max()):
+            continue  # a nearly singular system: the direction is rounding noise
         for length in _LINE_SEARCH:
             trial = projector.project(y + length * direction)
             trial_residual = natural_map(operator, projector, trial, scale)
@@ -101,7 +102,7 @@ def _regular_solution(matrix: Matrix, right: Vector) -> Vector | None:
         direction: Vector = np.linalg.solve(matrix, right).astype(np.float64, copy=False)
     except np.linalg.LinAlgError:
         return None
-    return direction if np.isfinite(direction).all() else None
+    return direction
 
 
 def _least_norm_solution(matrix: Matrix, right: Vector) -> Vector | None:
@@ -109,4 +110,4 @@ def _least_norm_solution(matrix: Matrix, right: Vector) -> Vector | None:
         direction: Vector = np.linalg.lstsq(matrix, right, rcond=1e-10)[0].astype(np.float64, copy=False)
     except np.linalg.LinAlgError:
         return None
-    return direction if np.isfinite(direction).all() else None
+    return direction

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pzos.errors import Faults, NotConverged
-from pzos.games._arrays import as_rows, frozen_vector
+from pzos.games._arrays import frozen_vector, not_finite, shaped_rows
 from pzos.games._respondent import Respondent
 from pzos.keys import Keys, Role
 from pzos.leader import Leader, leader_from_functions
@@ -34,17 +34,16 @@ _CERTIFIED = 1e-12
 
 
 @cache
-def _compiled() -> Callable[..., None]:
+def _compiled() -> Callable[..., float]:
     """Return the kernel, compiled (or loaded from numba's cache) by a first call on one target."""
     from pzos.games._compile import announce_compilation
     from pzos.games._security_kernel import solve_rows
 
     one = np.ones(1)
-    one.flags.writeable = False  # the same type as the data of a game and of its queries
-    rows = one.reshape(1, 1)
+    one.flags.writeable = False  # the type of a game's data; queries and answers are fresh arrays
     with announce_compilation("security follower"):
-        solve_rows(rows, one, one, one, 1.0, np.empty((1, 1)), np.empty((1, 4)))
-    compiled: Callable[..., None] = solve_rows
+        solve_rows(np.ones((1, 1)), one, one, one, 1.0, np.empty((1, 1)), np.empty((1, 4)))
+    compiled: Callable[..., float] = solve_rows
     return compiled
 
 
@@ -132,29 +131,29 @@ class SecurityGame:
         The answer is a function of x alone, bit for bit. It is returned only with a certificate: residuals
         of the optimality conditions at most 1e-12, relative; else :class:`pzos.errors.NotConverged`.
         """
-        rows, single = as_rows("SecurityGame.response", x, self.targets)
-        answers, _ = self._solve(rows)
+        answers, _, single = self._solve("SecurityGame.response", x)
         return answers[0] if single else answers
 
     def certified_response(self, x: npt.ArrayLike) -> tuple[Matrix, Certificate]:
         """Return the responses to a stack of rows (or to one vector, as one row) with their certificates."""
-        return self._solve(as_rows("SecurityGame.certified_response", x, self.targets)[0])
+        answers, facts, _ = self._solve("SecurityGame.certified_response", x)
+        return answers, Certificate(facts[:, 0], facts[:, 1], facts[:, 2])
 
-    def _solve(self, rows: Matrix) -> tuple[Matrix, Certificate]:
+    def _solve(self, where: str, x: npt.ArrayLike) -> tuple[Matrix, Matrix, bool]:
+        rows, single = shaped_rows(where, x, self.baseline.size)
         answers = np.empty(rows.shape)
         facts = np.empty((rows.shape[0], 4))
         solve_rows = _compiled()
-        solve_rows(rows, self.baseline, self.attacker_value, self.attacker_cost, self.budget, answers, facts)
-        certificate = Certificate(facts[:, 0], facts[:, 1], facts[:, 2])
-        certified = certificate.gap <= _CERTIFIED  # false for NaN
-        if not certified.all():
-            row = int(np.argmin(certified))
+        worst = solve_rows(rows, self.baseline, self.attacker_value, self.attacker_cost, self.budget, answers, facts)
+        if not worst <= _CERTIFIED:  # also when not a number
+            if not np.isfinite(rows).all():
+                raise not_finite(where, rows, single)
             raise NotConverged(
-                f"SecurityGame.response: row {row}: optimality residual {certificate.gap[row]:.2e} after "
-                f"{facts[row, 3]:.0f} iterations: expected at most {_CERTIFIED:g}; check the scale of the data "
-                f"(x from {rows[row].min():g} to {rows[row].max():g}, budget {self.budget:g})"
+                f"{where}: optimality residual {worst:.2e} after at most {facts[:, 3].max():.0f} iterations: expected "
+                f"at most {_CERTIFIED:g}; check the scale of the data (x from {rows.min():g} to {rows.max():g}, "
+                f"budget {self.budget:g})"
             )
-        return answers, certificate
+        return answers, facts, single
 
     def start(self) -> Vector:
         """Return x_0: the defender's optimum against the effort y_i = b_i on each target (Sec. 5.2).
@@ -194,8 +193,8 @@ class SecurityGame:
         return Respondent(self._rows_with_gaps)
 
     def _rows_with_gaps(self, rows: Matrix) -> tuple[Matrix, Vector]:
-        answers, certificate = self._solve(as_rows("security follower", rows, self.targets)[0])
-        return answers, certificate.gap
+        answers, facts, _ = self._solve("security follower", rows)
+        return answers, np.maximum(facts[:, 1], facts[:, 2])
 
     def problem(self, x0: npt.ArrayLike | None = None, structure: Iterable[Any] = ()) -> Problem:
         """Return the defender's problem over x >= 0 (the paper projects after each step)."""

@@ -51,7 +51,8 @@ class VariationalInequality:
     ``operator(x, y)`` returns G, an array of ``dimension`` entries; it is called at points of Y only, unless
     ``jacobian(x, y)`` (dG/dy, a matrix) is not given: differences then step out of Y by about 1e-8.
     ``tolerance`` bounds the norm of the natural map (relative to |y| where |y| > 1, if the norm also fell by 1e-8
-    from where the solve began); an answer that misses it is an error, never a result. ``start`` is where every solve begins (default: the projection of 0).
+    from where the solve began); an answer that misses it is an error, never a result. ``start`` is where every
+    solve begins (default: the projection of 0).
 
     >>> from pzos.sets import Nonnegative
     >>> game = VariationalInequality(lambda x, y: 2.0 * y - x, Nonnegative(), dimension=2)
@@ -219,8 +220,8 @@ class _Solve:
     def _how_far(self, best: Vector, residual: float) -> str:
         return (
             f"VariationalInequality: natural-map residual {residual:.3e} after {self.iterations} projection steps and "
-            f"{self.newton_steps} Newton steps: expected at most {self.game.tolerance:.1e}; check that G is monotone in y and "
-            "that a solution exists, raise max_iterations, or loosen tolerance"
+            f"{self.newton_steps} Newton steps: expected at most {self.game.tolerance:.1e}; check that G is "
+            "monotone in y and that a solution exists, raise max_iterations, or loosen tolerance"
         )
 
 

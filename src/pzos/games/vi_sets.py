@@ -89,9 +89,10 @@ class Polyhedron:
         return along @ self.basis.T
 
     def contains(self, x: Vector, tolerance: float = 1e-12) -> bool:
-        """Tell whether x satisfies every constraint, up to ``tolerance`` relative to each row's terms."""
-        below = self.A @ x - self.b <= tolerance * (np.abs(self.A) @ np.abs(x) + np.abs(self.b))
-        equal = np.abs(self.C @ x - self.d) <= tolerance * (np.abs(self.C) @ np.abs(x) + np.abs(self.d))
+        """Tell whether x satisfies every constraint, up to ``tolerance`` relative to the size of the data."""
+        size = max(1.0, float(np.abs(x).max(initial=0.0)))
+        below = self.A @ x - self.b <= tolerance * (size * np.abs(self.A).sum(axis=1) + np.abs(self.b))
+        equal = np.abs(self.C @ x - self.d) <= tolerance * (size * np.abs(self.C).sum(axis=1) + np.abs(self.d))
         return bool(below.all() and equal.all())
 
     def faults(self, dimension: int) -> list[str]:
