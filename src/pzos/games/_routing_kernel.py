@@ -106,10 +106,11 @@ def reset(
     for k in range(capacity):
         spare[k] = capacity - 1 - k
     count[SPARE], count[TOTAL], count[READY] = capacity - classes, classes, 1
-    mark[:] = 0.0
-    load[:] = 0.0
-    parent[:] = first_parent
+    for e in range(mark.size):
+        mark[e] = load[0, e] = 0.0
     for i in range(classes):
+        for vertex in range(parent.shape[1]):
+            parent[i, vertex] = first_parent[i, vertex]
         arrange_forest(i, tail, parent, sequence, queue)
         active[i] = i
         trace_path(i, i, tail, origin, destination, parent, columns)
@@ -173,10 +174,12 @@ def enlarge(tolerance: float, tolls: Vector, parts: Any) -> tuple[int, int, floa
 @compiled
 def cost_scale(toll: float, rate: Matrix, latency: Matrix) -> float:
     """Bound on the size of a perceived edge cost at the present latencies."""
-    largest = 0.0
+    largest, fastest = 0.0, 0.0
     for e in range(latency.shape[1]):
         largest = max(largest, abs(latency[0, e]))
-    return largest + toll * np.max(rate[0])
+    for i in range(rate.shape[1]):
+        fastest = max(fastest, rate[0, i])
+    return largest + toll * fastest
 
 
 @compiled
@@ -193,7 +196,9 @@ def search(tolls: Vector, largest_toll: float, parts: Any) -> tuple[int, float]:
     """From the present columns to the equilibrium: how it went, and the certified relative gap."""
     (_, _, first_out, _, _, _, _, count, active, spare, columns, _, _, _, slope, intercept, demand, rate, _,
      flow, toll, price, reduced, step, gram, factor, load, latency, _, _) = parts  # fmt: skip
-    flow_size = np.sum(demand) + 1.0
+    flow_size = 1.0
+    for i in range(demand.size):
+        flow_size += demand[i]
     set_tolls(count[TOTAL], active, columns, tolls, rate, toll)
     set_latency(slope, intercept, load, latency)
     set_prices(0, count[TOTAL], active, columns, toll, latency, price, reduced)
@@ -209,13 +214,13 @@ def search(tolls: Vector, largest_toll: float, parts: Any) -> tuple[int, float]:
         if status != OPTIMAL:
             return status, np.inf
         if found == 0:
-            settled = polish(
+            residual = polish(
                 count[TOTAL], CERTIFIED * flow_size, active, columns, tolls, slope, intercept, demand, rate, flow,
                 price, reduced, step, factor, load, latency,
             )  # fmt: skip
-            if not settled or lowest_flow(count[TOTAL], active, flow) < -CERTIFIED * flow_size:
+            if residual < 0.0 or lowest_flow(count[TOTAL], active, flow) < -CERTIFIED * flow_size:
                 return FAILED, np.inf
-            return OPTIMAL, saving / scale if scale > 0.0 else 0.0
+            return OPTIMAL, max(saving, residual) / scale if scale > 0.0 else 0.0
     return FAILED, np.inf
 
 
@@ -246,22 +251,18 @@ def solve(tolls: Vector, parts: Any) -> tuple[int, float]:
     if np.isnan(largest):
         return NOT_FINITE, np.inf
     count[RESPONSES] += 1
-    if count[READY] == 1:
-        status, gap = search(tolls, largest, parts)
-        if status == OPTIMAL:
-            return status, gap
-        count[COLD] += 1
-    restart(parts)
-    status, gap = search(tolls, largest, parts)
-    for attempt in range(3):
+    status, gap, warm = FAILED, np.inf, count[READY]
+    for attempt in range(1 - warm, 5):
+        if attempt > 0:
+            restart(parts)
+            count[COLD if attempt == 1 else PERTURBED] += warm if attempt == 1 else 1
+        for last in range(0 if attempt > 1 else 1, 2):
+            perturb(1e-13 * 100.0**attempt * (1.0 + largest) if last == 0 else 0.0, tolls, scratch[2])
+            status, gap = search(scratch[2], largest, parts)
+            if status != OPTIMAL:
+                break
         if status != FAILED:
             break
-        count[PERTURBED] += 1
-        restart(parts)
-        perturb(1e-9 * 100.0**attempt * (1.0 + largest), tolls, scratch[2])
-        status, gap = search(scratch[2], largest, parts)
-        if status == OPTIMAL:
-            status, gap = search(tolls, largest, parts)
     if status != OPTIMAL:
         count[READY] = 0
     return status, gap

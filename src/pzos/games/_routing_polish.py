@@ -60,7 +60,8 @@ def exact_rest(
 @compiled
 def exact_load(total: int, active: Integers, columns: Integers, flow: Vector, price: Matrix, load: Matrix) -> None:
     """Load of every edge by all active columns."""
-    load[:] = 0.0
+    for e in range(load.shape[1]):
+        load[0, e] = load[1, e] = 0.0
     for position in range(total):
         slot = active[position]
         high, low = flow[slot], price[1, slot]
@@ -144,8 +145,11 @@ def polish(
     factor: Matrix,
     load: Matrix,
     latency: Matrix,
-) -> bool:
-    """Refine flows and load to the correctly rounded optimum on the active columns; False if it does not settle."""
+) -> float:
+    """Refine flows and load to the correctly rounded optimum on the active columns.
+
+    Returns the largest difference in cost between used columns before the last correction, -1 if it does not settle.
+    """
     for _ in range(4):
         exact_rest(total, active, columns, demand, flow, price)
         exact_load(total, active, columns, flow, price, load)
@@ -157,5 +161,8 @@ def polish(
             for e in range(slope.size):
                 high, low = two_sum(load[0, e], load[1, e])
                 load[0, e] = max(high, high + NEAR_MIDPOINT * low)
-            return True
-    return False
+            residual = 0.0
+            for position in range(demand.size, total):
+                residual = max(residual, abs(reduced[position]))
+            return residual
+    return -1.0

@@ -67,7 +67,8 @@ def correct_labels(
     queue: Integers,
 ) -> int:
     """Label correction from the present forest; the edge that closes a negative cycle, or -1."""
-    queue[1] = 0
+    for vertex in range(queue.shape[1]):
+        queue[1, vertex] = 0
     first, last = 0, 0
     for e in range(tail.size):
         if cost[e] + label[i, tail[e]] - label[i, head[e]] < -tolerance:
@@ -93,8 +94,9 @@ def correct_labels(
 def arrange_forest(i: int, tail: Integers, parent: Integers, sequence: Integers, queue: Integers) -> None:
     """Sequence of the vertices in which every vertex comes after its parent."""
     child, sibling = queue[2], queue[3]
-    child[:] = -1
     filled = 0
+    for vertex in range(child.size):
+        child[vertex] = -1
     for vertex in range(child.size):
         edge = parent[i, vertex]
         if edge < 0:
