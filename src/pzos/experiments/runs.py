@@ -11,7 +11,7 @@ from numpy.random import Generator
 
 from pzos.experiments.descriptions import RunSpec
 from pzos.follower import Follower
-from pzos.games import SecurityGame
+from pzos.games import RoutingGame, SecurityGame
 from pzos.problem import Problem
 from pzos.run import solve
 from pzos.schedules import Diminishing
@@ -58,10 +58,8 @@ def _problem(spec: RunSpec) -> tuple[Problem, float]:
 
 
 @lru_cache(maxsize=4)
-def routing_game(seed: int) -> "RoutingGame":
+def routing_game(seed: int) -> RoutingGame:
     """Return the instance of this seed; consecutive runs of one instance share it."""
-    from pzos.games import RoutingGame
-
     return RoutingGame.random(seed)
 
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pzos.games.cournot import CournotGame as CournotGame
+    from pzos.games.routing import RoutingGame as RoutingGame
     from pzos.games.security import SecurityGame as SecurityGame
     from pzos.games.vi import VariationalInequality as VariationalInequality
     from pzos.games.vi import variational_follower as variational_follower

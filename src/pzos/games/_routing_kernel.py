@@ -1,0 +1,317 @@
+"""The compiled entry point of the routing solver: warm, else cold, else perturbed; no answer without certificate."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, cast
+from zlib import crc32
+
+import numba
+import numpy as np
+from numba import carray
+
+from pzos.games._routing_active_set import FAILED, FULL, OPTIMAL, balance, let_in, set_latency, set_prices, set_tolls
+from pzos.games._routing_columns import fill_gram
+from pzos.games._routing_compile import compiled, pointer_at
+from pzos.games._routing_layout import (
+    COLD,
+    COUNTS,
+    FIRST,
+    HEADER,
+    LENGTH,
+    PERTURBED,
+    READY,
+    RESPONSES,
+    SPARE,
+    TOTAL,
+    Integers,
+)
+from pzos.games._routing_polish import polish
+from pzos.games._routing_pricing import (
+    arrange_forest,
+    correct_labels,
+    is_violated,
+    label_forest,
+    trace_cycle,
+    trace_path,
+)
+from pzos.types import Matrix, Vector
+
+__all__ = ["FAILED", "FULL", "NOT_FINITE", "OPTIMAL", "respond"]
+
+NOT_FINITE = 3
+
+CERTIFIED = 1e-11
+"""Largest share of the demand that a certified flow may lie below zero."""
+
+TINY_COST = 2e-14
+"""Relative to the largest perceived edge cost, per vertex: cheaper by less than this is a tie."""
+
+TINY_FLOW = 1e-14
+"""Relative to the total demand: a flow within this of zero is zero."""
+
+
+@compiled
+def views(ints: Integers, floats: Vector) -> Any:
+    """The parts of both buffers, in the order of `Views`."""
+    n, m, k, c = ints[0], ints[1], ints[2], ints[3]
+    i = HEADER
+    tail, head, i = carray(pointer_at(ints, i), (m,)), carray(pointer_at(ints, i + m), (m,)), i + 2 * m
+    first_out, i = carray(pointer_at(ints, i), (n + 1,)), i + n + 1
+    out_edge, i = carray(pointer_at(ints, i), (m,)), i + m
+    origin, destination, i = carray(pointer_at(ints, i), (k,)), carray(pointer_at(ints, i + k), (k,)), i + 2 * k
+    first_parent, i = carray(pointer_at(ints, i), (k, n)), i + k * n
+    count, i = carray(pointer_at(ints, i), (COUNTS,)), i + COUNTS
+    active, spare, i = carray(pointer_at(ints, i), (c,)), carray(pointer_at(ints, i + c), (c,)), i + 2 * c
+    columns, i = carray(pointer_at(ints, i), (c, n + FIRST)), i + c * (n + FIRST)
+    parent, i = carray(pointer_at(ints, i), (k, n)), i + k * n
+    sequence, i = carray(pointer_at(ints, i), (k, n)), i + k * n
+    queue = carray(pointer_at(ints, i), (4, n))
+    j = 0
+    slope, intercept, j = carray(pointer_at(floats, j), (m,)), carray(pointer_at(floats, j + m), (m,)), j + 2 * m
+    demand, j = carray(pointer_at(floats, j), (k,)), j + k
+    rate, j = carray(pointer_at(floats, j), (2, k)), j + 2 * k
+    guard, j = carray(pointer_at(floats, j), (k, m)), j + k * m
+    flow, toll, j = carray(pointer_at(floats, j), (c,)), carray(pointer_at(floats, j + c), (c,)), j + 2 * c
+    price, j = carray(pointer_at(floats, j), (2, c)), j + 2 * c
+    reduced, step, j = carray(pointer_at(floats, j), (c,)), carray(pointer_at(floats, j + c), (c,)), j + 2 * c
+    gram, j = carray(pointer_at(floats, j), (c, c)), j + c * c
+    factor, j = carray(pointer_at(floats, j), (c, c)), j + c * c
+    load, j = carray(pointer_at(floats, j), (2, m)), j + 2 * m
+    latency, j = carray(pointer_at(floats, j), (2, m)), j + 2 * m
+    scratch, j = carray(pointer_at(floats, j), (3, m)), j + 3 * m
+    label = carray(pointer_at(floats, j), (k, n))
+    return (
+        tail, head, first_out, out_edge, origin, destination, first_parent, count, active, spare, columns, parent,
+        sequence, queue, slope, intercept, demand, rate, guard, flow, toll, price, reduced, step, gram, factor, load,
+        latency, scratch, label,
+    )  # fmt: skip
+
+
+@compiled
+def toll_size(tolls: Vector) -> float:
+    """Largest toll; NaN where a toll is not finite."""
+    largest = 0.0
+    for e in range(tolls.size):
+        if not abs(tolls[e]) < np.inf:
+            return np.nan
+        largest = max(largest, abs(tolls[e]))
+    return largest
+
+
+@compiled
+def reset(
+    tail: Integers,
+    origin: Integers,
+    destination: Integers,
+    first_parent: Integers,
+    count: Integers,
+    active: Integers,
+    spare: Integers,
+    columns: Integers,
+    parent: Integers,
+    sequence: Integers,
+    queue: Integers,
+    slope: Vector,
+    demand: Vector,
+    flow: Vector,
+    gram: Matrix,
+    load: Matrix,
+    mark: Vector,
+) -> None:
+    """Forget the past: all demand on the path with the fewest edges."""
+    capacity, classes = active.size, demand.size
+    for k in range(capacity):
+        spare[k] = capacity - 1 - k
+    count[SPARE], count[TOTAL], count[READY] = capacity - classes, classes, 1
+    for e in range(mark.size):
+        mark[e] = load[0, e] = 0.0
+    for i in range(classes):
+        for vertex in range(parent.shape[1]):
+            parent[i, vertex] = first_parent[i, vertex]
+        arrange_forest(i, tail, parent, sequence, queue)
+        active[i] = i
+        trace_path(i, i, tail, origin, destination, parent, columns)
+        flow[i] = demand[i]
+        for k in range(FIRST, FIRST + columns[i, LENGTH]):
+            load[0, columns[i, k]] += demand[i]
+    for i in range(classes):
+        fill_gram(i, classes, active, columns, slope, mark, gram)
+
+
+@compiled
+def cheapest(i: int, tolerance: float, tolls: Vector, parts: Any) -> int:
+    """Bring the forest of class i up to date: -1, or the edge that closes a negative cycle with it."""
+    (tail, head, first_out, out_edge, _, _, _, _, _, _, _, parent, sequence, queue,
+     _, _, _, rate, guard, _, _, _, _, _, _, _, _, latency, scratch, label) = parts  # fmt: skip
+    cost = scratch[1]
+    for e in range(tail.size):
+        cost[e] = latency[0, e] + tolls[e] * rate[0, i] + guard[i, e]
+    label_forest(i, tail, cost, parent, sequence, label)
+    if not is_violated(i, tolerance, tail, head, cost, label):
+        return -1
+    closing = correct_labels(i, tolerance, tail, head, first_out, out_edge, cost, parent, label, queue)
+    arrange_forest(i, tail, parent, sequence, queue)
+    label_forest(i, tail, cost, parent, sequence, label)
+    return closing
+
+
+@compiled
+def enlarge(tolerance: float, tolls: Vector, parts: Any) -> tuple[int, int, float]:
+    """Price every class: how it went, the number of columns found too cheap, and the largest saving they offer."""
+    (tail, head, _, _, origin, destination, _, count, active, spare, columns, parent, _, _,
+     slope, _, demand, rate, _, flow, toll, price, reduced, step, gram, factor, load, latency, scratch, label) = parts  # fmt: skip
+    found, saving = 0, 0.0
+    for i in range(demand.size):
+        closing = cheapest(i, tolerance, tolls, parts)
+        excess = price[0, active[i]] - label[i, destination[i]]
+        if closing < 0:
+            saving = max(saving, excess)
+            if excess <= tolerance:
+                continue
+        if count[SPARE] == 0:
+            return FULL, found, saving
+        count[SPARE] -= 1
+        slot = spare[count[SPARE]]
+        if closing >= 0:
+            valid = trace_cycle(i, slot, closing, tail, head, parent, columns)
+        else:
+            valid = trace_path(i, slot, tail, origin, destination, parent, columns)
+        if not valid:
+            return FAILED, found, saving
+        found += 1
+        status = let_in(
+            slot, tolerance, tolls, count, active, spare, columns, slope, rate, flow, toll, price, reduced, step, gram,
+            factor, load, latency, scratch[0],
+        )  # fmt: skip
+        if status != OPTIMAL:
+            return status, found, saving
+    return OPTIMAL, found, saving
+
+
+@compiled
+def cost_scale(toll: float, rate: Matrix, latency: Matrix) -> float:
+    """Bound on the size of a perceived edge cost at the present latencies."""
+    largest, fastest = 0.0, 0.0
+    for e in range(latency.shape[1]):
+        largest = max(largest, abs(latency[0, e]))
+    for i in range(rate.shape[1]):
+        fastest = max(fastest, rate[0, i])
+    return largest + toll * fastest
+
+
+@compiled
+def lowest_flow(total: int, active: Integers, flow: Vector) -> float:
+    """Most negative flow of an active column."""
+    lowest = 0.0
+    for position in range(total):
+        lowest = min(lowest, flow[active[position]])
+    return lowest
+
+
+@compiled
+def search(tolls: Vector, largest_toll: float, parts: Any) -> tuple[int, float]:
+    """From the present columns to the equilibrium: how it went, and the certified relative gap."""
+    (_, _, first_out, _, _, _, _, count, active, spare, columns, _, _, _, slope, intercept, demand, rate, _,
+     flow, toll, price, reduced, step, gram, factor, load, latency, _, _) = parts  # fmt: skip
+    flow_size = 1.0
+    for i in range(demand.size):
+        flow_size += demand[i]
+    set_tolls(count[TOTAL], active, columns, tolls, rate, toll)
+    set_latency(slope, intercept, load, latency)
+    set_prices(0, count[TOTAL], active, columns, toll, latency, price, reduced)
+    for _ in range(20 + 4 * active.size):
+        status = balance(
+            TINY_FLOW * flow_size, count, active, spare, columns, slope, intercept, rate, flow, toll, price, reduced,
+            step, gram, factor, load, latency,
+        )  # fmt: skip
+        if status != OPTIMAL:
+            return status, np.inf
+        scale = cost_scale(largest_toll, rate, latency)
+        status, found, saving = enlarge(TINY_COST * first_out.size * scale, tolls, parts)
+        if status != OPTIMAL:
+            return status, np.inf
+        if found == 0:
+            residual = polish(
+                count[TOTAL], CERTIFIED * flow_size, active, columns, tolls, slope, intercept, demand, rate, flow,
+                price, reduced, step, factor, load, latency,
+            )  # fmt: skip
+            if residual < 0.0 or lowest_flow(count[TOTAL], active, flow) < -CERTIFIED * flow_size:
+                return FAILED, np.inf
+            return OPTIMAL, max(saving, residual) / scale if scale > 0.0 else 0.0
+    return FAILED, np.inf
+
+
+@compiled
+def restart(parts: Any) -> None:
+    """Cold start."""
+    (tail, _, _, _, origin, destination, first_parent, count, active, spare, columns, parent, sequence, queue,
+     slope, _, demand, _, _, flow, _, _, _, _, gram, _, load, _, scratch, _) = parts  # fmt: skip
+    reset(
+        tail, origin, destination, first_parent, count, active, spare, columns, parent, sequence, queue, slope, demand,
+        flow, gram, load, scratch[0],
+    )  # fmt: skip
+
+
+@compiled
+def perturb(size: float, tolls: Vector, moved: Vector) -> None:
+    """Tolls moved a little, each by its own fixed share of `size`: ties are broken, the same way every time."""
+    for e in range(tolls.size):
+        share = (0.6180339887498949 * (e + 1)) % 1.0
+        moved[e] = tolls[e] + size * (share - 0.5)
+
+
+@compiled
+def solve(tolls: Vector, parts: Any) -> tuple[int, float]:
+    """One response: warm, else cold, else from the columns of slightly moved tolls."""
+    count, scratch = parts[7], parts[28]
+    largest = toll_size(tolls)
+    if np.isnan(largest):
+        return NOT_FINITE, np.inf
+    count[RESPONSES] += 1
+    status, gap, warm = FAILED, np.inf, count[READY]
+    for attempt in range(1 - warm, 5):
+        if attempt > 0:
+            restart(parts)
+            count[COLD if attempt == 1 else PERTURBED] += warm if attempt == 1 else 1
+        for last in range(0 if attempt > 1 else 1, 2):
+            perturb(1e-13 * 100.0**attempt * (1.0 + largest) if last == 0 else 0.0, tolls, scratch[2])
+            status, gap = search(scratch[2], largest, parts)
+            if status != OPTIMAL:
+                break
+        if status != FAILED:
+            break
+    if status != OPTIMAL:
+        count[READY] = 0
+    return status, gap
+
+
+def source_stamp() -> int:
+    """Checksum of the kernel's sources: numba's cache looks at the file of the entry point only."""
+    stamp = 0
+    for source in sorted(Path(__file__).parent.glob("_routing_*.py")):
+        stamp = crc32(source.read_bytes(), stamp)
+    return stamp
+
+
+def _build(stamp: int) -> Callable[[Integers, Vector, Vector, Vector, Vector], int]:
+    def respond(ints: Integers, floats: Vector, tolls: Vector, flows: Vector, gaps: Vector) -> int:
+        """Responses to tolls that follow each other in one flat array; 8 * row + status of the first that failed."""
+        parts = views(ints, floats)
+        edges = ints[1]
+        load = parts[26]
+        if stamp < 0:
+            return -1
+        for row in range(tolls.size // edges):
+            status, gap = solve(carray(pointer_at(tolls, row * edges), (edges,)), parts)
+            if status != OPTIMAL:
+                return 8 * row + status
+            gaps[row] = gap
+            for e in range(edges):
+                flows[row * edges + e] = load[0, e]
+        return 0
+
+    kernel = numba.njit(cache=True, nogil=True, error_model="numpy")(respond)
+    return cast(Callable[[Integers, Vector, Vector, Vector, Vector], int], kernel)
+
+
+respond = _build(source_stamp())

@@ -1,0 +1,95 @@
+"""Memory layout of the routing solver: two flat buffers, seen through named views.
+
+A compiled call pays for every array it is handed, so a workspace is one integer and one float buffer; `views` names
+their parts. Columns are paths or cycles of a class, kept in slots. The first `classes` entries of `active` are the
+slots of the reference paths, one per class, which carry the rest of the demand; the other active columns are free.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from pzos.types import Matrix, Vector
+
+Integers = npt.NDArray[np.int64]
+
+HEADER = 4
+"""Leading integers of the buffer: vertices, edges, classes, capacity for columns."""
+
+TOTAL, SPARE, READY, DROPS, RESPONSES, COLD, PERTURBED, STEPS, ENTERED, COUNTS = range(10)
+"""Places in `count`: active columns, unused slots, whether there is a past, drops since the factor was fresh; then
+statistics: responses, cold restarts, perturbed restarts, Newton steps and columns let in."""
+
+GROUP, CYCLE, LENGTH, FIRST = 0, 1, 2, 3
+"""Places in a row of `columns`: class, 1 for a cycle, number of edges, then the edges."""
+
+
+class Views(NamedTuple):
+    """The parts of both buffers."""
+
+    tail: Integers
+    head: Integers
+    first_out: Integers
+    out_edge: Integers
+    origin: Integers
+    destination: Integers
+    first_parent: Integers
+    """Cold start: per class and vertex the edge that enters it on a path with the fewest edges, -1 at roots."""
+    count: Integers
+    active: Integers
+    spare: Integers
+    columns: Integers
+    parent: Integers
+    """Remembered forest of cheapest paths, per class; `sequence` lists its vertices, parents first."""
+    sequence: Integers
+    queue: Integers
+    slope: Vector
+    intercept: Vector
+    demand: Vector
+    rate: Matrix
+    """1 / sensitivity, and what rounding took from it."""
+    guard: Matrix
+    """Infinite where an edge leads from vertices the class cannot reach into those it can (never walked), else 0."""
+    flow: Vector
+    toll: Vector
+    price: Matrix
+    reduced: Vector
+    step: Vector
+    gram: Matrix
+    """Slope-weighted overlap of every two columns."""
+    factor: Matrix
+    """Lower Cholesky factor of the reduced Hessian of the free columns; it does not depend on the tolls."""
+    load: Matrix
+    latency: Matrix
+    scratch: Matrix
+    """Rows: marks of a column (zero between uses), perceived costs of a class, perturbed tolls."""
+    label: Matrix
+
+
+def shapes(vertices: int, edges: int, classes: int, capacity: int) -> tuple[tuple[int, ...], ...]:
+    """Shapes of the views in their order; the first 14 are of integers."""
+    n, m, k, c = vertices, edges, classes, capacity
+    ints = (
+        (m,),
+        (m,),
+        (n + 1,),
+        (m,),
+        (k,),
+        (k,),
+        (k, n),
+        (COUNTS,),
+        (c,),
+        (c,),
+        (c, n + FIRST),
+        (k, n),
+        (k, n),
+        (4, n),
+    )
+    floats = (
+        (m,), (m,), (k,), (2, k), (k, m), (c,), (c,), (2, c), (c,), (c,), (c, c), (c, c), (2, m), (2, m), (3, m), (k, n)
+    )  # fmt: skip
+    return ints + floats
+
+
+INTEGER_VIEWS = 14

@@ -1,0 +1,166 @@
+"""The last solve, in twice the working precision, compiled: the answer does not remember how it was found.
+
+The same equilibrium can be carried by different sets of paths, and each would round differently. So flows are refined
+once with residuals of about 32 digits: what is returned is the exact edge flow of the equilibrium, rounded to double.
+That is a function of the tolls alone, whatever columns, order or history led to it.
+
+A number is kept as high + low with |low| far below |high|; `two_sum` and `two_product` are exact (Knuth, Dekker).
+"""
+
+from pzos.games._routing_columns import newton_step, reference_steps
+from pzos.games._routing_compile import compiled
+from pzos.games._routing_layout import CYCLE, FIRST, GROUP, LENGTH, Integers
+from pzos.types import Matrix, Vector
+
+SPLITTER = 134217729.0
+"""2**27 + 1."""
+
+NEAR_MIDPOINT = 1.0 + 1e-7
+"""Within 1e-7 of a rounding boundary the larger neighbour is taken, so that exact midpoints round one way."""
+
+
+@compiled
+def two_sum(a: float, b: float) -> tuple[float, float]:
+    """a + b as rounded sum and exact error."""
+    total = a + b
+    part = total - a
+    return total, (a - (total - part)) + (b - part)
+
+
+@compiled
+def two_product(a: float, b: float) -> tuple[float, float]:
+    """a * b as rounded product and exact error."""
+    product = a * b
+    scaled = SPLITTER * a
+    a_high = scaled - (scaled - a)
+    a_low = a - a_high
+    scaled = SPLITTER * b
+    b_high = scaled - (scaled - b)
+    b_low = b - b_high
+    return product, ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low
+
+
+@compiled
+def exact_rest(total: int, active: Integers, columns: Integers, demand: Vector, flow: Vector, price: Matrix) -> None:
+    """Flows of the references: exactly the rest of the demand, the low part in `price[1]`."""
+    for i in range(demand.size):
+        flow[active[i]] = demand[i]
+        price[1, active[i]] = 0.0
+    for position in range(demand.size, total):
+        slot = active[position]
+        price[1, slot] = 0.0
+        if columns[slot, CYCLE] == 0:
+            base = active[columns[slot, GROUP]]
+            flow[base], error = two_sum(flow[base], -flow[slot])
+            price[1, base] += error
+
+
+@compiled
+def exact_load(total: int, active: Integers, columns: Integers, flow: Vector, price: Matrix, load: Matrix) -> None:
+    """Load of every edge by all active columns."""
+    for e in range(load.shape[1]):
+        load[0, e] = load[1, e] = 0.0
+    for position in range(total):
+        slot = active[position]
+        high, low = flow[slot], price[1, slot]
+        for k in range(FIRST, FIRST + columns[slot, LENGTH]):
+            edge = columns[slot, k]
+            load[0, edge], error = two_sum(load[0, edge], high)
+            load[1, edge] += error + low
+
+
+@compiled
+def exact_latency(slope: Vector, intercept: Vector, load: Matrix, latency: Matrix) -> None:
+    """Latency a_e F_e + b_e at the exact load."""
+    for e in range(slope.size):
+        product, error = two_product(slope[e], load[0, e])
+        total, rest = two_sum(product, intercept[e])
+        latency[0, e] = total
+        latency[1, e] = rest + (error + slope[e] * load[1, e])
+
+
+@compiled
+def exact_prices(
+    total: int,
+    active: Integers,
+    columns: Integers,
+    tolls: Vector,
+    rate: Matrix,
+    latency: Matrix,
+    price: Matrix,
+    reduced: Vector,
+) -> None:
+    """Perceived costs of the active columns, and their reduced costs to nearly full relative accuracy."""
+    for position in range(total):
+        slot = active[position]
+        paid, paid_low, toll, toll_low = 0.0, 0.0, 0.0, 0.0
+        for k in range(FIRST, FIRST + columns[slot, LENGTH]):
+            edge = columns[slot, k]
+            paid, error = two_sum(paid, latency[0, edge])
+            paid_low += error + latency[1, edge]
+            toll, error = two_sum(toll, tolls[edge])
+            toll_low += error
+        i = columns[slot, GROUP]
+        perceived, error = two_product(toll, rate[0, i])
+        error += toll * rate[1, i] + toll_low * rate[0, i]
+        paid, rest = two_sum(paid, perceived)
+        paid_low += error + rest
+        price[0, slot], price[1, slot] = paid, paid_low
+        if columns[slot, CYCLE] == 0:
+            paid, rest = two_sum(paid, -price[0, active[i]])
+            paid_low = rest + (paid_low - price[1, active[i]])
+        reduced[position] = paid + paid_low
+
+
+@compiled
+def correct(total: int, active: Integers, columns: Integers, flow: Vector, step: Vector, load: Matrix) -> float:
+    """Take the correction into the flows and the low part of the load; return its largest entry."""
+    largest = 0.0
+    for position in range(total):
+        slot, change = active[position], step[position]
+        largest = max(largest, abs(change))
+        flow[slot] += change
+        for k in range(FIRST, FIRST + columns[slot, LENGTH]):
+            load[1, columns[slot, k]] += change
+    return largest
+
+
+@compiled
+def polish(
+    total: int,
+    tolerance: float,
+    active: Integers,
+    columns: Integers,
+    tolls: Vector,
+    slope: Vector,
+    intercept: Vector,
+    demand: Vector,
+    rate: Matrix,
+    flow: Vector,
+    price: Matrix,
+    reduced: Vector,
+    step: Vector,
+    factor: Matrix,
+    load: Matrix,
+    latency: Matrix,
+) -> float:
+    """Refine flows and load to the correctly rounded optimum on the active columns.
+
+    Returns the largest difference in cost between used columns before the last correction, -1 if it does not settle.
+    """
+    for _ in range(4):
+        exact_rest(total, active, columns, demand, flow, price)
+        exact_load(total, active, columns, flow, price, load)
+        exact_latency(slope, intercept, load, latency)
+        exact_prices(total, active, columns, tolls, rate, latency, price, reduced)
+        newton_step(total, demand.size, factor, reduced, step)
+        reference_steps(total, demand.size, active, columns, step)
+        if correct(total, active, columns, flow, step, load) <= tolerance:
+            for e in range(slope.size):
+                high, low = two_sum(load[0, e], load[1, e])
+                load[0, e] = max(high, high + NEAR_MIDPOINT * low)
+            residual = 0.0
+            for position in range(demand.size, total):
+                residual = max(residual, abs(reduced[position]))
+            return residual
+    return -1.0

@@ -1,0 +1,173 @@
+"""Between a routing game and its compiled kernel: one solver per thread, growth, fall-backs and their count."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pzos.errors import NotConverged
+from pzos.games._routing_workspace import Workspace
+from pzos.types import Matrix, Vector
+
+if TYPE_CHECKING:
+    from pzos.games.routing import RoutingGame
+
+FIRST_CAPACITY = 48
+_GROUP, _CYCLE, _LENGTH, _FIRST = 0, 1, 2, 3
+_FULL = 2
+
+
+@cache
+def _kernel() -> Callable[..., int]:
+    """Return the kernel, compiled (or loaded from numba's cache) by a first call without any row."""
+    from pzos.games._compile import announce_compilation
+    from pzos.games._routing_kernel import respond
+
+    with announce_compilation("routing follower"):
+        respond(np.ones(4, dtype=np.int64), np.empty(1), np.empty(0), np.empty(0), np.empty(0))
+    return respond
+
+
+@dataclass(frozen=True, slots=True)
+class Statistics:
+    """Responses given, and how many of them needed a cold start, perturbed tolls or the interior-point method."""
+
+    responses: int
+    cold: int
+    perturbed: int
+    interior: int
+
+    @classmethod
+    def of(cls, solvers: Iterable[Solver]) -> Statistics:
+        """Add up the counts of the solvers of all threads."""
+        counts = [(*solver.counts(), solver.interior) for solver in list(solvers)]
+        return cls(*(sum(column) for column in zip(*counts, strict=True))) if counts else cls(0, 0, 0, 0)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ColumnFlow:
+    """Flow of one class on one path, edges in the order of travel, or on a cycle of negative perceived tolls."""
+
+    group: int
+    edges: tuple[int, ...]
+    flow: float
+    is_cycle: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Equilibrium:
+    """A Wardrop equilibrium: aggregate flow, relative gap, edge flows per class (rows) and flows on paths and cycles.
+
+    ``cost`` is the least perceived cost of each class from its origin to its destination.
+    """
+
+    flow: Vector
+    gap: float
+    class_flow: Matrix
+    cost: Vector
+    columns: tuple[ColumnFlow, ...]
+
+    def __repr__(self) -> str:
+        return f"Equilibrium(edges={self.flow.size}, columns={len(self.columns)}, gap={self.gap:.1e})"
+
+
+class Solver:
+    """The solver of one game in one thread; what it keeps only speeds up the next response."""
+
+    __slots__ = ("_game", "_kernel", "_space", "_tolls", "interior", "shape")
+
+    def __init__(self, game: RoutingGame) -> None:
+        self._game = game
+        self._kernel = _kernel()
+        self._space = Workspace(game, min(FIRST_CAPACITY, self._most_columns()) + game.classes)
+        self._tolls = np.zeros(game.edges)
+        self.shape = (game.edges,)
+        self.interior = 0
+
+    def _most_columns(self) -> int:
+        """Free columns are linearly independent vectors over the edges, and one more may be on its way in."""
+        return self._game.edges + 2
+
+    def counts(self) -> tuple[int, int, int]:
+        """Return the numbers of responses, cold restarts and perturbed restarts."""
+        from pzos.games._routing_layout import COLD, PERTURBED, RESPONSES
+
+        count = self._space.views.count
+        return int(count[RESPONSES]), int(count[COLD]), int(count[PERTURBED])
+
+    def single(self, tolls: Vector) -> Vector | None:
+        """Return the response to one toll vector of the right shape; None where it needs a second look."""
+        space, own = self._space, self._tolls
+        own[:] = tolls
+        flow = np.empty(self.shape)
+        if self._kernel(space.ints, space.floats, own, flow, space.gaps) == 0:
+            return flow
+        return None
+
+    def many(self, rows: Matrix) -> tuple[Matrix, Vector]:
+        """Return the responses to a stack of finite tolls with their gaps."""
+        flows, gaps = np.empty(rows.shape), np.empty(rows.shape[0])
+        tolls = np.array(rows, order="C")  # a writable copy: compiled code has one signature
+        first = 0
+        while first < rows.shape[0]:
+            space = self._space
+            code = self._kernel(
+                space.ints, space.floats, tolls[first:].reshape(-1), flows[first:].reshape(-1), gaps[first:]
+            )
+            if code == 0:
+                break
+            first += code // 8
+            if code % 8 == _FULL and space.capacity < self._most_columns() + self._game.classes:
+                self._grow()
+            else:
+                flows[first], gaps[first] = self._fall_back(tolls[first])
+                first += 1
+        return flows, gaps
+
+    def _grow(self) -> None:
+        count = self._space.views.count
+        free = min(2 * self._space.capacity, self._most_columns())
+        self._space = Workspace(self._game, free + self._game.classes)
+        kept = self._space.views.count
+        kept[4:] = count[4:]
+        kept[4] -= 1  # the response that did not fit is asked again
+
+    def _fall_back(self, tolls: Vector) -> tuple[Vector, float]:
+        from pzos.games._routing_interior import interior_equilibrium
+
+        self.interior += 1
+        flow, gap = interior_equilibrium(self._game, tolls)
+        if not gap <= 1e-9:
+            raise NotConverged(
+                f"RoutingGame.response: relative equilibrium gap {gap:.1e} after the active-set and the interior-point "
+                f"method: expected at most 1e-9; check the scale of the data (tolls from {tolls.min():g} to "
+                f"{tolls.max():g}, slopes from {self._game.slope.min():g} to {self._game.slope.max():g})"
+            )
+        return flow, gap
+
+    def equilibrium(self, tolls: Vector) -> Equilibrium:
+        """Return the response with its split into classes and columns."""
+        flows, gaps = self.many(tolls.reshape(1, -1))
+        columns = tuple(self._columns())
+        class_flow = np.zeros((self._game.classes, self._game.edges))
+        for column in columns:
+            class_flow[column.group, list(column.edges)] += column.flow
+        latency = self._game.slope * flows[0] + self._game.intercept
+        cost = np.zeros(self._game.classes)
+        for column in columns:
+            if not column.is_cycle:
+                edges = list(column.edges)
+                cost[column.group] = (latency[edges] + tolls[edges] / self._game.sensitivity[column.group]).sum()
+        return Equilibrium(flows[0], float(gaps[0]), class_flow, cost, columns)
+
+    def _columns(self) -> Iterable[ColumnFlow]:
+        views = self._space.views
+        for slot in views.active[: views.count[0]].tolist():
+            column = views.columns[slot]
+            edges = column[_FIRST : _FIRST + column[_LENGTH]][::-1].tolist()
+            flow = max(float(views.flow[slot]), 0.0)
+            yield ColumnFlow(int(column[_GROUP]), tuple(edges), flow, bool(column[_CYCLE]))
