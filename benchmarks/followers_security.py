@@ -21,7 +21,7 @@ from pzos.games import SecurityGame
 from pzos.keys import Keys
 
 Follower = Callable[[np.ndarray], np.ndarray]
-TARGETS, QUERIES, SEEDS = 100, 9, 3
+TARGETS, QUERIES, SEEDS, TURNS = 100, 12, 3, 3
 BAR_RATIO, BAR_SECONDS = 200.0, 1.0
 
 
@@ -101,8 +101,11 @@ def cvxpy_peer(game: SecurityGame) -> Follower:
 
 
 def versus_peers() -> dict[str, tuple[float, float]]:
-    """Return median seconds and largest error of each follower; they take turns on each query, so that what
-    else the machine does falls on all of them alike."""
+    """Return median seconds and largest error of each follower.
+
+    Each answers whole runs of queries in a row, as it would in use; the followers take turns run by run, so that
+    what else the machine does falls on all of them alike.
+    """
     makers: dict[str, Callable[[SecurityGame], Follower]] = {"pzos": lambda g: g.response, "scipy SLSQP": slsqp}
     if installed("cvxpy") != "not installed":
         makers["cvxpy"] = cvxpy_peer
@@ -112,20 +115,20 @@ def versus_peers() -> dict[str, tuple[float, float]]:
         game = SecurityGame.random(seed, targets=TARGETS)
         followers = {name: make(game) for name, make in makers.items()}
         points = queries(game, seed, QUERIES)
-        for x in [points[0], *points]:  # the first query only warms up
-            answer = reference(game, x)
+        answers = [reference(game, x) for x in points]
+        for _ in range(TURNS):
             for name, respond in followers.items():
-                begun = time.perf_counter()
-                y = respond(x)
-                seconds[name].append(time.perf_counter() - begun)
-                errors[name] = max(errors[name], float(np.abs(y - answer).max()))
-        for times in seconds.values():
-            del times[-QUERIES - 1]
+                respond(points[0])
+                for x, answer in zip(points, answers, strict=True):
+                    begun = time.perf_counter()
+                    y = respond(x)
+                    seconds[name].append(time.perf_counter() - begun)
+                    errors[name] = max(errors[name], float(np.abs(y - answer).max()))
     return {name: (float(np.median(seconds[name])), errors[name]) for name in makers}
 
 
-def scaling() -> list[tuple[int, float, float]]:
-    """Return (n, seconds per response, certificate) from n = 1 to 10^6; best of several."""
+def scaling() -> list[tuple[int, float, float, float]]:
+    """Return (n, seconds per response, certificate, Newton steps) from n = 1 to 10^6; best of several."""
     rows = []
     for n in (1, 10, 100, 1000, 10_000, 100_000, 1_000_000):
         game = SecurityGame.random(0, targets=n)
@@ -137,7 +140,7 @@ def scaling() -> list[tuple[int, float, float]]:
             begun = time.perf_counter()
             game.response(x)
             best = min(best, time.perf_counter() - begun)
-        rows.append((n, best, float(certificate.gap[0])))
+        rows.append((n, best, float(certificate.gap[0]), float(certificate.iterations[0])))
     return rows
 
 
@@ -152,7 +155,8 @@ def main() -> None:
     warnings.simplefilter("ignore")
     packages = ("numpy", "numba", "scipy", "cvxpy", "clarabel")
     print("versions: " + ", ".join(f"{name} {installed(name)}" for name in packages))
-    print(f"\nsecurity, n = {TARGETS}, {SEEDS * QUERIES} queries along PZOS runs (median; error against long doubles)")
+    print(f"\nsecurity, n = {TARGETS}: {SEEDS * QUERIES} queries along PZOS runs, {TURNS} turns")
+    print("(median time; largest error against long doubles)")
     found = versus_peers()
     own, own_error = found["pzos"]
     for name, (seconds, error) in found.items():
@@ -163,11 +167,10 @@ def main() -> None:
         print(f"  {name:12s} {1e6 * seconds:10.1f} us   max error {error:.1e}{verdict}")
     print("\ncost against n")
     rows = scaling()
-    for n, seconds, gap in rows:
-        print(
-            f"  n = {n:>9,d}  {1e6 * seconds:12.1f} us  {1e9 * seconds / n:9.1f} ns per target  certificate {gap:.1e}"
-        )
-    large = [(n, s) for n, s, _ in rows if n >= 1000]
+    for n, seconds, gap, steps in rows:
+        cost = f"{1e6 * seconds:12.1f} us  {1e9 * seconds / n:9.1f} ns per target"
+        print(f"  n = {n:>9,d}  {cost}  certificate {gap:.1e}  Newton steps {steps:.0f}")
+    large = [(n, s) for n, s, _, _ in rows if n >= 1000]
     exponent, _ = np.polyfit(*np.log(np.array(large)).T, 1)
     slope = float(np.median([s / n for n, s in large]))
     print(f"  fit for n >= 1000: seconds ~ n^{exponent:.3f}, about {1e9 * slope:.0f} ns per target")

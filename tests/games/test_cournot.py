@@ -109,7 +109,7 @@ def test_a_batch_is_its_rows_bit_for_bit() -> None:
         rows = np.random.default_rng(0).normal(2.0, 3.0, (33, markets))
         together = game.response(rows)
         assert all((game.response(row) == answer).all() for row, answer in zip(rows, together, strict=True))
-        answers = game.follower().respond(list(rows), None)
+        answers = game.follower().respond_all(list(rows))
         assert all((a.y == row).all() and 0.0 <= a.gap <= 1e-12 for a, row in zip(answers, together, strict=True))
 
 

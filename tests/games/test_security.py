@@ -145,7 +145,7 @@ def test_a_batch_is_its_rows_bit_for_bit_whatever_was_asked_before() -> None:
     assert (game.response(rows[::2]) == together[::2]).all()
     copied = pickle.loads(pickle.dumps(game))
     assert (copied.response(rows) == together).all()
-    answers = game.follower().respond(list(rows[:3]), None)
+    answers = game.follower().respond_all(list(rows[:3]))
     assert all((answer.y == row).all() for answer, row in zip(answers, together, strict=False))
     assert all(0.0 <= answer.gap <= 1e-12 for answer in answers)
 

@@ -181,7 +181,7 @@ def test_answers_depend_on_x_alone_and_rows_are_answered_one_by_one() -> None:
     together = vi.response(rows)
     assert all((vi.response(rows[i]) == together[i]).all() for i in reversed(range(4)))
     follower = variational_follower(lambda x, y: security_operator(game, x, y), Budget(game.budget), 6)
-    answers = follower.respond(list(rows), None)
+    answers = follower.respond_all(list(rows))
     assert all((a.y == row).all() and 0.0 <= a.gap <= 1e-9 for a, row in zip(answers, together, strict=True))
 
 
@@ -232,5 +232,5 @@ def test_problem_and_repr() -> None:
         lambda x, y: float(y.sum()), lambda x, y: np.zeros_like(x), lambda x, y: np.ones_like(y)
     )
     problem = vi.problem(leader, np.ones(2))
-    assert problem.follower.respond([np.array([2.0, -1.0])], None)[0].y == pytest.approx([2.0, 0.0])
+    assert problem.follower.respond(np.array([2.0, -1.0]), None).y == pytest.approx([2.0, 0.0])
     assert repr(vi) == "VariationalInequality(dimension=2, feasible=Nonnegative, tolerance=1e-10)"

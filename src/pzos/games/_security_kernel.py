@@ -66,27 +66,30 @@ def excess_effort(y: Vector, budget: float) -> float:
 
 @njit(cache=True, error_model="numpy")  # type: ignore[untyped-decorator]
 def guess_multiplier(value: Vector, strength: Vector, cost: Vector, budget: float, ceiling: float, y: Vector) -> float:
-    """A few joint Newton passes on (y, m): only a start for the search, which is right from any start."""
+    """A few joint Newton passes on (y, m): only a start for the search, which is right from any start.
+
+    Linearised, y_i = free_i - weight_i m; the loops without a sum are apart so that they are vectorised.
+    """
+    free = np.empty(y.size)
+    weight = np.empty(y.size)
     multiplier = 0.0
     for i in range(y.size):
         y[i] = min(budget / y.size, 0.5 * np.sqrt(value[i] / cost[i]))  # no effort is ever larger
     for _ in range(_GUESS_PASSES):
+        for i in range(y.size):
+            z = strength[i] + y[i]
+            pull = value[i] * (strength[i] / z) / z
+            weight[i] = 1.0 / (2.0 * pull / z + cost[i])
+            free[i] = y[i] + weight[i] * (pull - cost[i] * y[i])
         total = 0.0
         descent = 0.0
         for i in range(y.size):
-            z = strength[i] + y[i]
-            pull = value[i] * (strength[i] / z) / z
-            weight = 1.0 / (2.0 * pull / z + cost[i])
-            moved = y[i] + weight * (pull - cost[i] * y[i])
             if y[i] > 0.0 or value[i] > multiplier * strength[i]:
-                total += moved
-                descent += weight
+                total += free[i]
+                descent += weight[i]
         multiplier = min(max((total - budget) / descent, 0.0), ceiling)
         for i in range(y.size):
-            z = strength[i] + y[i]
-            pull = value[i] * (strength[i] / z) / z
-            weight = 1.0 / (2.0 * pull / z + cost[i])
-            y[i] = max(y[i] + weight * (pull - cost[i] * y[i] - multiplier), 0.0)
+            y[i] = max(free[i] - weight[i] * multiplier, 0.0)
     return multiplier
 
 

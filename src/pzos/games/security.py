@@ -51,6 +51,7 @@ def _compiled() -> Callable[..., float]:
 class Certificate:
     """Why answers are right, one entry per row: multiplier of the budget and relative residuals.
 
+    ``iterations`` counts the Newton steps on the multiplier (after a fixed number of passes that guess it).
     ``stationarity`` is the largest violation of the attacker's first-order conditions over the targets,
     ``budget`` the violation of the budget (unspent budget counts where the multiplier is positive).
     """
@@ -58,6 +59,7 @@ class Certificate:
     multiplier: Vector
     stationarity: Vector
     budget: Vector
+    iterations: Vector
 
     @property
     def gap(self) -> Vector:
@@ -137,7 +139,7 @@ class SecurityGame:
     def certified_response(self, x: npt.ArrayLike) -> tuple[Matrix, Certificate]:
         """Return the responses to a stack of rows (or to one vector, as one row) with their certificates."""
         answers, facts, _ = self._solve("SecurityGame.certified_response", x)
-        return answers, Certificate(facts[:, 0], facts[:, 1], facts[:, 2])
+        return answers, Certificate(facts[:, 0], facts[:, 1], facts[:, 2], facts[:, 3])
 
     def _solve(self, where: str, x: npt.ArrayLike) -> tuple[Matrix, Matrix, bool]:
         rows, single = shaped_rows(where, x, self.baseline.size)
