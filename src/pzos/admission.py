@@ -9,7 +9,7 @@ import numpy as np
 
 from pzos.errors import Faults, InvalidAnswer, shown
 from pzos.problem import Known, Problem
-from pzos.types import Query, Response
+from pzos.types import Query, Response, Vector, float_array
 
 
 def check_address(query: Query | Response, asked: Sequence[Query], step: int) -> None:
@@ -24,6 +24,17 @@ def check_address(query: Query | Response, asked: Sequence[Query], step: int) ->
             f"query {query.step}.{query.index}: x is another point than this study asks about: expected one of its own "
             "queries; was it asked by a study with another seed, solver or problem?"
         )
+
+
+def told_vector(query: Query | Response, y: Any) -> Vector:
+    """Return an answer given by hand as a float64 vector of its own."""
+    try:
+        return np.atleast_1d(float_array(y))
+    except (TypeError, ValueError) as error:
+        raise InvalidAnswer(
+            f"query {query.step}.{query.index}: y = {shown(y)}: expected a vector of numbers ({error}); "
+            "tell a 1-D array, or report the failure with study.fail(query, reason)"
+        ) from error
 
 
 def check_answer(response: Response, shape: tuple[int, ...]) -> None:

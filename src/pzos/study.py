@@ -12,16 +12,17 @@ import time
 import numpy as np
 import numpy.typing as npt
 
-from pzos.admission import check_address, check_answer, check_known, check_same, check_solver
-from pzos.errors import Faults, InvalidAnswer, InvalidInput, InvalidLeader, shown
+from pzos.admission import check_address, check_answer, check_known, check_same, check_solver, told_vector
+from pzos.errors import Faults, InvalidAnswer, InvalidInput, InvalidLeader
 from pzos.estimators import Plan
-from pzos.keys import Keys, Role, check_seed
+from pzos.keys import Keys, check_seed
 from pzos.limits import Limits, check_limits
 from pzos.problem import Known
 from pzos.result import Result, Stop
+from pzos.selection import Selection
 from pzos.solvers.base import AnySolver, Outcome, State, Task
 from pzos.trace import Record, Trace
-from pzos.types import Purpose, Query, Response, Vector, all_finite, float_array
+from pzos.types import Purpose, Query, Response, Vector, all_finite
 
 _UNKNOWN = float("nan")
 _EMPTY: Vector = np.empty(0)
@@ -83,9 +84,7 @@ class Study:
         self._step = 0
         self._response_shape: tuple[int, ...] = ()
         self._final_value = _UNKNOWN
-        self._best: tuple[float, Vector] = (_UNKNOWN, self.known.x0)
-        self._random_step, self._random_x = 0, self.known.x0
-        self._next_draw, self._draws = 0, 0
+        self._selected = Selection(known.x0, known.sign, self.task.keys)
         self._start = time.perf_counter()
 
     # ---- asking -------------------------------------------------------------------------------------------
@@ -136,7 +135,7 @@ class Study:
 
     def _limit_reached(self) -> Stop | None:
         limits = self.limits
-        if limits.target is not None and self.known.sign * (self._best[0] - limits.target) <= 0:
+        if limits.target is not None and self.known.sign * (self._selected.best_value - limits.target) <= 0:
             return Stop.TARGET
         if limits.steps is not None and self._step >= limits.steps:
             return Stop.STEPS
@@ -192,14 +191,7 @@ class Study:
         number that is not finite is an error, and changes nothing.
         """
         check_address(query, self._open, self._open_step)
-        try:
-            vector = float_array(y)
-        except (TypeError, ValueError) as error:
-            raise InvalidAnswer(
-                f"query {query.step}.{query.index}: y = {shown(y)}: expected a vector of numbers ({error}); "
-                "tell a 1-D array, or report the failure with study.fail(query, reason)"
-            ) from error
-        return self.receive(Response(query.step, query.index, np.atleast_1d(vector), gap, seconds))
+        return self.receive(Response(query.step, query.index, told_vector(query, y), gap, seconds))
 
     def fail(self, query: Query | Response, reason: str) -> Record | None:
         """Record that ``query`` will get no answer; the solver goes on with the answers there are."""
@@ -263,7 +255,9 @@ class Study:
         self.monitoring += len(answers) - planned
         self.state = state
         record = self._record(outcome, value)
-        self._keep(record)
+        self.trace.append(record)
+        self._selected.consider(record)
+        self._selected.draw(record)
         self._step += 1
         return record
 
@@ -277,7 +271,7 @@ class Study:
         self._final_value = value
         record = self._record(Outcome(self.state.x, self._final_value, _UNKNOWN, _UNKNOWN), self._final_value)
         self.trace.append(record)
-        self._consider_best(record)
+        self._selected.consider(record)
         return record
 
     def _record(self, outcome: Outcome, value: float) -> Record:
@@ -292,28 +286,6 @@ class Study:
             time.perf_counter() - self._start,
             outcome.extras,
         )
-
-    def _keep(self, record: Record) -> None:
-        self.trace.append(record)
-        self._consider_best(record)
-        if self._step == self._next_draw:
-            self._draw_output(record)
-
-    def _consider_best(self, record: Record) -> None:
-        best = self._best[0]
-        if record.value == record.value and not self.known.sign * (record.value - best) >= 0:
-            self._best = (record.value, record.x)
-
-    def _draw_output(self, record: Record) -> None:
-        """Keep x^R with R uniform on the steps taken so far, without storing the iterates.
-
-        Item n of a stream replaces the kept one with probability 1/n; after item s the next replacement is item
-        floor(s/u) + 1 with u uniform, so only O(log T) draws are made.
-        """
-        self._random_step, self._random_x = self._step, record.x
-        u = 1.0 - self.task.keys.uniform(Role.OUTPUT, self._draws)
-        self._draws += 1
-        self._next_draw = int((self._step + 1) / u)
 
     # ---- result -------------------------------------------------------------------------------------------
 
@@ -339,10 +311,10 @@ class Study:
         return Result(
             x=self.state.x.copy(),
             value=value,
-            best_x=self._best[1].copy(),
-            best_value=self._best[0],
-            random_x=self._random_x.copy(),
-            random_step=self._random_step,
+            best_x=self._selected.best_x.copy(),
+            best_value=self._selected.best_value,
+            random_x=self._selected.random_x.copy(),
+            random_step=self._selected.random_step,
             trace=self.trace.copy(),
             stop=self.stop,
             steps=self._step,
