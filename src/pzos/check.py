@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from pzos.errors import Faults
 from pzos.leader import Leader
-from pzos.types import Vector
+from pzos.types import Vector, float_array
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +56,8 @@ def check_leader(
     """
     faults = Faults("check_leader")
     faults.check(isinstance(leader, Leader), "leader", leader, "a Leader", "build one with leader_from_functions")
+    x, y = _vector(faults, "x", x), _vector(faults, "y", y)
     faults.raise_if_any()
-    x = np.array(x, dtype=np.float64)
-    y = np.array(y, dtype=np.float64)
     at = leader(x, y)
     wrong: list[WrongEntry] = []
     worst = 0.0
@@ -72,6 +71,16 @@ def check_leader(
             if error > tolerance:
                 wrong.append(WrongEntry(name, int(entry), float(gradient[entry]), measured))
     return LeaderReport(worst, tolerance, tuple(wrong))
+
+
+def _vector(faults: Faults, name: str, value: npt.ArrayLike) -> Vector:
+    try:
+        vector = np.atleast_1d(float_array(value))
+    except (TypeError, ValueError):
+        vector = np.full(1, np.nan)
+    ok = vector.ndim == 1 and vector.size > 0 and bool(np.isfinite(vector).all())
+    faults.check(ok, name, value, "a vector of finite numbers", "give a point where f is smooth")
+    return vector
 
 
 def _central_difference(leader: Leader, point: tuple[Vector, Vector], which: int, entry: int) -> float:

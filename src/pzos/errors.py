@@ -35,10 +35,14 @@ class MissingExtra(PzosError, ImportError):
     """An optional dependency is not installed; the message names the extra to install."""
 
     def __init__(self, package: str, extra: str, purpose: str) -> None:
+        self._arguments = (package, extra, purpose)
         super().__init__(
             f"{purpose} needs the package {package!r}, which is not installed. "
             f'Install it with: pip install "pzos[{extra}]"'
         )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), self._arguments  # the message alone would not rebuild it in another process
 
 
 def shown(value: Any, limit: int = 60) -> str:

@@ -12,6 +12,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
+from pzos.errors import InvalidInput
 from pzos.keys import Keys
 from pzos.leader import Leader
 from pzos.types import Purpose, Vector, dot
@@ -75,6 +76,10 @@ def partial_estimate(leader: Leader, plan: TwoPointPlan, answers: Answers) -> Es
 
     The Jacobian estimate H is never formed. Failed pairs are left out; None if y*(x) or every pair failed.
     """
+    if not plan.centred:
+        raise InvalidInput(
+            "partial_estimate: plan = a plan without y*(x): expected a centred plan; plan with centred=True"
+        )
     centre = answers[0]
     if centre is None:
         return None
@@ -82,10 +87,12 @@ def partial_estimate(leader: Leader, plan: TwoPointPlan, answers: Answers) -> Es
     pairs = _answered_pairs(plan, answers[1:])
     if not pairs:
         return None
-    gradient = at.grad_x.copy()
     scale = plan.x.size / (2.0 * plan.radius * len(pairs))
+    gradient = at.grad_x  # the leader's array: the first term makes a new one
     for v, plus, minus in pairs:
-        gradient += (scale * dot(at.grad_y, plus - minus)) * v
+        term = (scale * dot(at.grad_y, plus - minus)) * v
+        term += gradient
+        gradient = term
     return Estimate(gradient, at.value, len(pairs))
 
 

@@ -63,9 +63,8 @@ class Keys:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        faults = Faults("seed")
-        ok = isinstance(self.seed, int | np.integer) and 0 <= int(self.seed) < _WORD
-        faults.check(ok, "seed", self.seed, "a whole number from 0 to 2**64 - 1", "try seed=0")
+        faults = Faults("Keys")
+        check_seed(faults, self.seed)
         faults.raise_if_any()
         object.__setattr__(self, "seed", int(self.seed))
 
@@ -102,3 +101,9 @@ class Keys:
     def uniform(self, role: Role, step: int, index: int = 0) -> float:
         """Return a number uniform on [0, 1)."""
         return float(self._at(role, step, index).random())
+
+
+def check_seed(faults: Faults, seed: object) -> None:
+    """Note a fault unless ``seed`` is a whole number of 64 bits."""
+    ok = isinstance(seed, int | np.integer) and not isinstance(seed, bool) and 0 <= int(seed) < _WORD
+    faults.check(ok, "seed", seed, "a whole number from 0 to 2**64 - 1", "try seed=0")

@@ -31,7 +31,14 @@ class Leader:
 
     def __call__(self, x: Vector, y: Vector) -> LeaderValue:
         """Return f(x, y), grad_x f(x, y) and grad_y f(x, y)."""
-        value, grad_x, grad_y = self.all_function(x, y)
+        returned = self.all_function(x, y)
+        try:
+            value, grad_x, grad_y = returned
+        except (TypeError, ValueError) as error:
+            raise InvalidLeader(
+                f"{self.name}: value_and_gradients returned {shown(returned)}: expected three things; "
+                "return (value, grad_x, grad_y)"
+            ) from error
         return LeaderValue(
             self._checked_value(value),
             self._checked_gradient(grad_x, "grad_x", x.size),
@@ -49,7 +56,7 @@ class Leader:
         if not isfinite(value):
             raise InvalidLeader(
                 f"{self.name}: f(x, y) = {value}: expected a finite number; "
-                "check the cost where x and y are what the last query returned, or restrict x by a domain"
+                "if x has run away take a smaller step or restrict it by a domain, else repair the cost there"
             )
         return float(value)
 

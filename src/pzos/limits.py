@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import isfinite
 
 import numpy as np
 
 from pzos.errors import Faults
+from pzos.types import as_number
 
 #: What a run without any limit is given, so that ``while not study.done`` ends.
 DEFAULT_STEPS = 1000
@@ -22,15 +24,22 @@ class Limits:
     target: float | None = None
 
     def __post_init__(self) -> None:
-        faults = Faults("limits")
-        for name in ("steps", "queries"):
-            count = getattr(self, name)
-            whole = count is None or (isinstance(count, int | np.integer) and not isinstance(count, bool))
-            faults.check(whole and (count is None or count >= 1), name, count, "a whole number, 1 or more", "or None")
-        faults.check(self.seconds is None or self.seconds > 0, "seconds", self.seconds, "a positive number", "or None")
-        faults.check(
-            self.target is None or bool(np.isfinite(self.target)), "target", self.target, "a finite number", "or None"
-        )
+        faults = Faults("Limits")
+        check_limits(faults, self.steps, self.queries, self.seconds, self.target)
         faults.raise_if_any()
         if self.steps is None and self.queries is None and self.seconds is None:
             object.__setattr__(self, "steps", DEFAULT_STEPS)
+
+
+def check_limits(faults: Faults, steps: object, queries: object, seconds: object, target: object) -> None:
+    """Note a fault for every limit that is neither None nor a number of its kind."""
+    for name, count in (("steps", steps), ("queries", queries)):
+        whole = isinstance(count, int | np.integer) and not isinstance(count, bool)
+        ok = count is None or (whole and count >= 1)  # type: ignore[operator]  # whole says it is a number
+        faults.check(ok, name, count, "a whole number, 1 or more", f"try {name}=300, or None for no limit")
+    duration = as_number(seconds)
+    ok = seconds is None or (duration is not None and duration > 0)
+    faults.check(ok, "seconds", seconds, "a positive number", "try seconds=60, or None for no limit")
+    goal = as_number(target)
+    ok = target is None or (goal is not None and isfinite(goal))
+    faults.check(ok, "target", target, "a finite number", "give the value of F to stop at, or None for no limit")

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.random import Generator
 
-from pzos.errors import FollowerFailure
+from pzos.errors import Faults, FollowerFailure, shown
 from pzos.follower import Answer, Follower, as_follower
 from pzos.keys import Keys, Role
-from pzos.types import FLOAT64, Query, Response, Vector
+from pzos.types import FLOAT64, Query, Response, Vector, float_array
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor, Future
@@ -32,6 +32,11 @@ class Oracle:
     """
 
     def __init__(self, follower: Any, *, seed: int = 0, executor: Executor | None = None) -> None:
+        faults = Faults("Oracle")
+        usable = executor is None or callable(getattr(executor, "submit", None))
+        faults.check(usable, "executor", executor, "a concurrent.futures.Executor",
+                     "try ThreadPoolExecutor(2), or None to answer here")  # fmt: skip
+        faults.raise_if_any()
         self.follower: Follower = as_follower(follower)
         self.keys = Keys(seed)
         self.executor = executor
@@ -108,17 +113,27 @@ def _response(query: Query, answer: Any, seconds: float) -> Response:
     if type(answer) is np.ndarray and answer.dtype == FLOAT64 and answer.ndim:  # the usual case, in short
         return Response(query.step, query.index, answer.copy(), _NOT_REPORTED, seconds)
     if isinstance(answer, Answer):
-        return Response(query.step, query.index, as_vector(query, answer.y), float(answer.gap), seconds)
+        return Response(query.step, query.index, as_vector(query, answer.y), _gap(query, answer.gap), seconds)
     return Response(query.step, query.index, as_vector(query, answer), _NOT_REPORTED, seconds)
 
 
 def as_vector(query: Query, y: Any) -> Vector:
     """Return a float64 copy of an answer (lists, ints and float32 are converted at this door)."""
     try:
-        vector = np.array(y, dtype=FLOAT64)
+        vector = float_array(y)
     except (TypeError, ValueError) as error:
         raise FollowerFailure(
-            f"query {query.step}.{query.index}: the follower returned {type(y).__name__}: "
+            f"query {query.step}.{query.index}: the follower returned {shown(y)}: "
             f"expected a vector of numbers ({error}); return a 1-D array"
         ) from error
     return vector if vector.ndim else vector.reshape(1)
+
+
+def _gap(query: Query, gap: Any) -> float:
+    try:
+        return float(gap)
+    except (TypeError, ValueError) as error:
+        raise FollowerFailure(
+            f"query {query.step}.{query.index}: the follower reported gap = {shown(gap)}: expected a number; "
+            "leave the gap out if it is not known"
+        ) from error

@@ -13,7 +13,7 @@ from pzos.errors import Faults, InvalidInput, shown
 from pzos.follower import Follower, as_follower
 from pzos.leader import Leader
 from pzos.sets import Domain, Whole
-from pzos.types import Sense, Vector
+from pzos.types import Sense, Vector, float_array
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -74,11 +74,15 @@ class Problem:
         )
         faults.check(callable(follower) or isinstance(follower, Follower), "follower", follower,
                      "a function x -> y", "pass the function itself, not its result")  # fmt: skip
-        faults.check(sense in ("min", "max"), "sense", sense, "'min' or 'max'", "say what to do with F")
+        said = isinstance(sense, str) and sense in ("min", "max")
+        faults.check(said, "sense", sense, "'min' or 'max'", "say what to do with F")
+        faults.check(isinstance(structure, Iterable), "structure", structure, "a sequence", "put it into a list")
         domain = Whole() if domain is None else domain
         start = _checked_start(faults, x0)
-        if faults.check(isinstance(domain, Domain), "domain", domain, "a set with project, contains and faults",
-                        "use pzos.Box, Nonnegative, Simplex, Budget or Ball") and start is not None:  # fmt: skip
+        is_set = isinstance(domain, Domain) and not isinstance(domain, type)
+        faults.check(is_set, "domain", domain, "a set with project, contains and faults",
+                     "use e.g. pzos.Box(0, 1), Nonnegative(), Simplex(), Budget() or Ball()")  # fmt: skip
+        if is_set and start is not None:
             _check_membership(faults, domain, start)
         faults.raise_if_any()
         set_field = object.__setattr__
@@ -101,7 +105,7 @@ class Problem:
 
 def _checked_start(faults: Faults, x0: Any) -> Vector | None:
     try:
-        start = np.array(x0, dtype=np.float64)
+        start = float_array(x0)
     except (TypeError, ValueError):
         faults.check(False, "x0", x0, "a vector of numbers", "try np.zeros(5)")
         return None

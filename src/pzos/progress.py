@@ -25,7 +25,7 @@ def _wanted(progress: bool | None) -> bool:
     installed = importlib.util.find_spec("rich") is not None
     if progress and not installed:
         raise MissingExtra("rich", "cli", "a progress bar")
-    return bool(progress) if progress is not None else installed and sys.stderr.isatty()
+    return bool(progress) if progress is not None else installed and sys.stderr is not None and sys.stderr.isatty()
 
 
 def _with_bar(records: Iterator[Record], study: Study) -> Iterator[Record]:
@@ -41,14 +41,15 @@ def _with_bar(records: Iterator[Record], study: Study) -> Iterator[Record]:
         TimeRemainingColumn(),
     )
     limits = study.limits
-    unit, total = ("steps", limits.steps) if limits.steps is not None else ("queries", limits.queries)
+    totals = {"steps": limits.steps, "queries": limits.queries, "seconds": limits.seconds}
+    unit, total = next((unit, total) for unit, total in totals.items() if total is not None)  # there is always one
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         name = study.known.name or type(study.solver).__name__
-        task = bar.add_task(name, total=total or float("nan"), unit=unit, value=float("nan"))
+        task = bar.add_task(name, total=total, unit=unit, value=float("nan"))
         shown_at = 0.0
         for record in records:
             if time.monotonic() - shown_at > _REFRESH_SECONDS:
                 shown_at = time.monotonic()
-                done = record.step + 1 if unit == "steps" else record.queries
-                bar.update(task, completed=done, value=record.value)
+                done = {"steps": record.step + 1, "queries": record.queries, "seconds": record.seconds}[unit]
+                bar.update(task, completed=min(done, total), value=record.value)
             yield record

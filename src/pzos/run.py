@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -17,10 +18,14 @@ from pzos.sets import Domain
 from pzos.solvers.base import AnySolver
 from pzos.study import Study
 from pzos.trace import Record
-from pzos.types import Sense
+from pzos.types import Response, Sense
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
+
+#: The library's logger: silent unless the program that uses the library configures logging.
+logger = logging.getLogger("pzos")
+logger.addHandler(logging.NullHandler())
 
 
 def iterate(study: Study, oracle: Oracle) -> Iterator[Record]:
@@ -29,10 +34,23 @@ def iterate(study: Study, oracle: Oracle) -> Iterator[Record]:
     Progress bars, logging, early stopping and live plots are consumers of this generator.
     """
     while not study.done:
-        for response in oracle.answer(study.ask()):
+        for response in _responses(study, oracle):
             record = study.receive(response)
             if record is not None:
                 yield record
+
+
+def _responses(study: Study, oracle: Oracle) -> Iterator[Response]:
+    """Have the open queries answered.
+
+    A batched follower is asked for the whole batch even where a study that was rebuilt has part of its answers,
+    because the last bits of a batched answer depend on the shape of the batch.
+    """
+    queries = study.ask()
+    if not oracle.follower.batched:
+        return oracle.answer(queries)
+    open_now = {query.index for query in queries}
+    return (response for response in oracle.answer(study.batch()) if response.index in open_now)
 
 
 def solve(
@@ -71,12 +89,17 @@ def solve(
 
 def run(study: Study, oracle: Oracle, *, progress: bool | None = None) -> Result:
     """Exhaust :func:`iterate` and return the result; Ctrl-C ends the study where it is."""
+    logger.debug("start: %s, %r, %r", study.known.name or "unnamed problem", study.solver, study.limits)
     try:
         for _ in watched(iterate(study, oracle), study, progress):
             pass
     except KeyboardInterrupt:
         study.interrupt()
-    return study.result()
+    result = study.result()
+    logger.info(
+        "%s after %d steps and %d queries: F = %.8g", result.stop.value, result.steps, result.queries, result.value
+    )
+    return result
 
 
 def minimize(

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
-from pzos.errors import Faults
+from pzos.errors import Faults, InvalidInput, shown
+from pzos.types import as_number
 
 
 @runtime_checkable
@@ -55,13 +56,15 @@ def positive(where: str, argument: str, value: object) -> float:
 
 def check_positive(faults: Faults, argument: str, value: object) -> bool:
     """Note a fault unless ``value`` is a positive finite number."""
-    number = _as_number(value)
+    number = as_number(value)
     ok = number is not None and 0 < number < float("inf")
     return faults.check(ok, argument, value, "a positive finite number", "try 0.05")
 
 
 def check_schedule(faults: Faults, argument: str, value: object) -> bool:
     """Note a fault unless ``value`` is a positive number or a schedule."""
+    if isinstance(value, type):
+        return faults.check(False, argument, value, "a number or a schedule", f"make one, e.g. {value.__name__}(0.05)")
     if callable(value):
         return True
     return check_positive(faults, argument, value)
@@ -69,11 +72,18 @@ def check_schedule(faults: Faults, argument: str, value: object) -> bool:
 
 def value_at(schedule: float | Schedule, t: int) -> float:
     """Return what a number or a schedule says at iteration t."""
-    return schedule(t) if callable(schedule) else schedule
+    if not callable(schedule):
+        return schedule
+    said = schedule(t)
+    number = as_number(said)
+    if number is None or not 0 < number < float("inf"):
+        raise InvalidInput(
+            f"schedule {shown(schedule)}: value {shown(said)} at t = {t}: expected a positive finite number; "
+            "a schedule is called with t = 0, 1, 2, ..."
+        )
+    return number
 
 
-def _as_number(value: object) -> float | None:
-    try:
-        return float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
-        return None
+def plain(value: float | Schedule) -> float | Schedule:
+    """Return a number as a Python float (float32 would round what is computed with it), a schedule as it is."""
+    return value if callable(value) else float(value)

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pzos.errors import Faults
-from pzos.types import Vector, dot
+from pzos.types import Vector, as_number, dot, float_array
 
 
 @runtime_checkable
@@ -75,17 +75,19 @@ class Box:
     upper: Vector
 
     def __init__(self, lower: npt.ArrayLike, upper: npt.ArrayLike) -> None:
-        object.__setattr__(self, "lower", np.array(lower, dtype=np.float64))
-        object.__setattr__(self, "upper", np.array(upper, dtype=np.float64))
         faults = Faults("Box")
-        for name, bound in (("lower", self.lower), ("upper", self.upper)):
-            faults.check(bound.ndim <= 1, name, bound, "a number or a vector", "flatten it")
-            faults.check(not np.isnan(bound).any(), name, bound, "no NaN", "use -inf or inf for an open side")
-        shapes_agree = self.lower.ndim == 0 or self.upper.ndim == 0 or self.lower.shape == self.upper.shape
-        if faults.check(shapes_agree, "upper", self.upper, f"{self.lower.size} entries, as lower has", "match"):
-            ordered = bool(np.all(self.lower <= self.upper))
-            faults.check(ordered, "upper", self.upper, "upper >= lower in every entry", "swap the bounds")
+        below, above = _numbers(faults, "lower", lower), _numbers(faults, "upper", upper)
         faults.raise_if_any()
+        for name, bound, closed in (("lower", below, np.inf), ("upper", above, -np.inf)):
+            open_side = "use -inf for lower and inf for upper where a side is open"
+            faults.check(not (np.isnan(bound) | (bound == closed)).any(), name, bound, "numbers", open_side)
+        if faults.check(below.ndim == 0 or above.ndim == 0 or below.shape == above.shape, "upper", above,
+                        f"{below.size} entries, as lower has", "give both bounds the same length"):  # fmt: skip
+            ordered = not np.any(below > above)
+            faults.check(ordered, "upper", above, "upper >= lower in every entry", "swap the bounds")
+        faults.raise_if_any()
+        object.__setattr__(self, "lower", below)
+        object.__setattr__(self, "upper", above)
 
     def project(self, x: Vector) -> Vector:
         """Return x with every entry moved to its nearest bound if outside."""
@@ -108,20 +110,41 @@ class Box:
 
 def _project_to_sum(x: Vector, total: float) -> Vector:
     """Project onto {y >= 0, sum y = total} by the sorted-threshold rule (exact, O(n log n))."""
-    descending = np.sort(x)[::-1]
+    shifted = x - x.max()  # a common shift leaves the projection as it is, and keeps small totals from drowning
+    descending = np.sort(shifted)[::-1]
     excess = np.cumsum(descending) - total
     counts = np.arange(1, x.size + 1)
-    active = int(np.nonzero(descending * counts > excess)[0][-1]) if total > 0 else 0
+    active = int(np.nonzero(descending * counts > excess)[0][-1])
     threshold = excess[active] / (active + 1)
-    projected: Vector = np.maximum(x - threshold, 0.0)
+    projected: Vector = np.maximum(shifted - threshold, 0.0)
     return projected
 
 
-def _positive_total(where: str, total: float) -> float:
+def _numbers(faults: Faults, name: str, value: npt.ArrayLike) -> Vector:
+    """Return a number or a vector as a read-only float64 array, or note the fault."""
+    try:
+        array = float_array(value)
+    except (TypeError, ValueError):
+        faults.check(False, name, value, "a number or a vector", "give numbers")
+        return np.zeros(())
+    faults.check(array.ndim <= 1, name, array, "a number or a vector", "flatten it")
+    array.flags.writeable = False
+    return array
+
+
+def _check_positive(faults: Faults, name: str, value: object) -> float:
+    """Return ``value`` as a float, or note a fault unless it is a positive finite number."""
+    number = as_number(value)
+    ok = number is not None and 0 < number < np.inf
+    faults.check(ok, name, value, "a positive number", f"try {name}=1.0")
+    return number or np.nan
+
+
+def _positive_total(where: str, total: object) -> float:
     faults = Faults(where)
-    faults.check(bool(np.isfinite(total) and total > 0), "total", total, "a positive number", "try total=1.0")
+    checked = _check_positive(faults, "total", total)
     faults.raise_if_any()
-    return float(total)
+    return checked
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,12 +202,11 @@ class Ball:
     radius: float
 
     def __init__(self, center: npt.ArrayLike = 0.0, radius: float = 1.0) -> None:
-        object.__setattr__(self, "center", np.array(center, dtype=np.float64))
-        object.__setattr__(self, "radius", float(radius))
         faults = Faults("Ball")
-        faults.check(self.center.ndim <= 1, "center", self.center, "a number or a vector", "flatten it")
-        faults.check(bool(np.isfinite(self.center).all()), "center", self.center, "finite numbers", "check it")
-        faults.check(0 < self.radius < np.inf, "radius", self.radius, "a positive number", "try radius=1.0")
+        middle = _numbers(faults, "center", center)
+        faults.check(bool(np.isfinite(middle).all()), "center", center, "finite numbers", "try center=0.0")
+        object.__setattr__(self, "center", middle)
+        object.__setattr__(self, "radius", _check_positive(faults, "radius", radius))
         faults.raise_if_any()
 
     def project(self, x: Vector) -> Vector:

@@ -8,17 +8,18 @@ command line, experiments) drives this same object.
 from __future__ import annotations
 
 import time
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from pzos.errors import Faults, InvalidAnswer, shown
+from pzos.admission import check_address, check_answer, check_known, check_same, check_solver, told_vector
+from pzos.errors import Faults, InvalidAnswer, InvalidInput, InvalidLeader
 from pzos.estimators import Plan
-from pzos.keys import Keys, Role
-from pzos.limits import Limits
-from pzos.problem import Known, Problem
+from pzos.keys import Keys, check_seed
+from pzos.limits import Limits, check_limits
+from pzos.problem import Known
 from pzos.result import Result, Stop
+from pzos.selection import Selection
 from pzos.solvers.base import AnySolver, Outcome, State, Task
 from pzos.trace import Record, Trace
 from pzos.types import Purpose, Query, Response, Vector, all_finite
@@ -57,8 +58,14 @@ class Study:
         target: float | None = None,
         monitor: bool = True,
     ) -> None:
-        self.known = _checked_known(known)
-        self.solver = _checked_solver(solver)
+        faults = Faults("Study")
+        check_known(faults, known)
+        check_solver(faults, solver)
+        check_limits(faults, steps, queries, seconds, target)
+        check_seed(faults, seed)
+        faults.raise_if_any()
+        self.known = known
+        self.solver = solver
         self.limits = Limits(steps, queries, seconds, target)
         self.monitor = bool(monitor)
         self.task = Task(self.known, Keys(seed))
@@ -77,9 +84,7 @@ class Study:
         self._step = 0
         self._response_shape: tuple[int, ...] = ()
         self._final_value = _UNKNOWN
-        self._best: tuple[float, Vector] = (_UNKNOWN, self.known.x0)
-        self._random_step, self._random_x = 0, self.known.x0
-        self._next_draw, self._draws = 0, 0
+        self._selected = Selection(known.x0, known.sign, self.task.keys)
         self._start = time.perf_counter()
 
     # ---- asking -------------------------------------------------------------------------------------------
@@ -108,6 +113,11 @@ class Study:
             return list(self._open)
         return [query for query in self._open if answers[query.index] is None]
 
+    def batch(self) -> list[Query]:
+        """Return all queries of the open batch, those already answered included."""
+        self._prepare()
+        return list(self._open)
+
     def _prepare(self) -> None:
         """Open the next batch, unless one is open or the study is over."""
         if self._missing or self._finished:
@@ -125,21 +135,29 @@ class Study:
 
     def _limit_reached(self) -> Stop | None:
         limits = self.limits
+        if limits.target is not None and self.known.sign * (self._selected.best_value - limits.target) <= 0:
+            return Stop.TARGET
         if limits.steps is not None and self._step >= limits.steps:
             return Stop.STEPS
         if limits.queries is not None and self.queries >= limits.queries:
             return Stop.QUERIES
         if limits.seconds is not None and time.perf_counter() - self._start >= limits.seconds:
             return Stop.SECONDS
-        if limits.target is not None and self.known.sign * (self._best[0] - limits.target) <= 0:
-            return Stop.TARGET
         return self.solver.stop(self.task, self.state)
 
     def _open_batch(self, plan: Plan) -> None:
         step = self._step
         purposes = plan.purposes
+        if not purposes:
+            raise InvalidInput(
+                f"{type(self.solver).__name__}.ask: planned no query at step {step}: expected one or more; "
+                "let its stop() give a reason to end instead"
+            )
+        for point in plan.points:
+            point.setflags(write=False)  # read-only: the points are handed out, and nobody may move the iterate
         queries = [Query(step, index, point, purposes[index]) for index, point in enumerate(plan.points)]
-        if self.monitor and plan.purposes and plan.purposes[0] not in _KNOWN_BY_SOLVER:
+        if self.monitor and purposes[0] not in _KNOWN_BY_SOLVER:
+            self.state.x.setflags(write=False)
             queries.append(Query(step, len(queries), self.state.x, Purpose.MONITOR))
         self._plan = plan
         self._set_open(queries)
@@ -148,6 +166,7 @@ class Study:
         """End the study; with monitoring, first ask for F at the last iterate if no answer told it."""
         self._plan = None
         if self.monitor and self._stop is not Stop.INTERRUPTED and self._missing_final_value():
+            self.state.x.setflags(write=False)
             self._set_open([Query(self._step, 0, self.state.x, Purpose.MONITOR)])
         else:
             self._finished = True
@@ -171,31 +190,45 @@ class Study:
         The same answer twice is ignored. A different one, one to a query that is not open, a wrong shape or a
         number that is not finite is an error, and changes nothing.
         """
-        vector = np.array(y, dtype=np.float64)
-        if vector.ndim == 0:
-            vector = vector.reshape(1)
-        return self.receive(Response(query.step, query.index, vector, gap, seconds))
+        check_address(query, self._open, self._open_step)
+        return self.receive(Response(query.step, query.index, told_vector(query, y), gap, seconds))
 
     def fail(self, query: Query | Response, reason: str) -> Record | None:
         """Record that ``query`` will get no answer; the solver goes on with the answers there are."""
+        check_address(query, self._open, self._open_step)
         return self.receive(Response(query.step, query.index, _EMPTY, failure=reason or "no reason given"))
 
     def receive(self, response: Response) -> Record | None:
-        """Take a response as an oracle gives it (its array is kept, not copied)."""
+        """Take a response as an oracle gives it (its array is kept, not copied, and made read-only)."""
         index = response.index
         if response.step != self._open_step or not 0 <= index < len(self._open):
             raise self._not_open(response)
         told = self._answers[index]
         if told is not None:
-            _check_same(told, response)
+            check_same(told, response)
             return None
+        y, shape = response.y, self._response_shape
+        if not response.failure:
+            if y.shape != shape or not all_finite(y):
+                check_answer(response, shape)
+                self._response_shape = y.shape
+            y.setflags(write=False)  # read-only, as the leader is handed this very array
+        self._answers[index] = response
+        record = None
+        if self._missing == 1:
+            try:
+                record = self._close_batch()
+            except BaseException as error:
+                if self._open:  # the leader or the solver failed before anything was changed
+                    self._answers[index], self._response_shape = None, shape
+                if isinstance(error, InvalidLeader):
+                    raise InvalidLeader(f"step {response.step}: {error}") from error
+                raise
+        else:
+            self._missing -= 1
         if response.failure:
             self.failures += 1
-        else:
-            self._check_answer(response)
-        self._answers[index] = response
-        self._missing -= 1
-        return None if self._missing else self._close_batch()
+        return record
 
     def _not_open(self, response: Response) -> InvalidAnswer:
         now = f"step {self._open_step} is open" if self._open else "no query is open"
@@ -204,56 +237,41 @@ class Study:
             "tell only answers to queries from the latest ask()"
         )
 
-    def _check_answer(self, response: Response) -> None:
-        y = response.y
-        if y.shape == self._response_shape and all_finite(y):
-            return
-        if self._response_shape == () and y.ndim == 1 and y.size and all_finite(y):
-            self._response_shape = y.shape
-            return
-        where = f"query {response.step}.{response.index}"
-        if y.ndim != 1 or y.size == 0:
-            raise InvalidAnswer(f"{where}: y has shape {y.shape}: expected a vector; return a 1-D array")
-        if self._response_shape not in ((), y.shape):
-            raise InvalidAnswer(
-                f"{where}: y has {y.size} entries: expected {self._response_shape[0]}, as in earlier answers; "
-                "a follower's response must keep its length"
-            )
-        entry = int(np.nonzero(~np.isfinite(y))[0][0])
-        raise InvalidAnswer(
-            f"{where}: y[{entry}] = {y[entry]}: expected finite numbers; "
-            "repair the follower, or report the failure with study.fail(query, reason)"
-        )
-
     def _close_batch(self) -> Record | None:
-        """Gather the batch by index, let the solver move, and keep the record."""
+        """Gather the batch by index, let the solver move, and keep the record.
+
+        Whatever can fail comes first, so that an error leaves the study as it was.
+        """
         answers = [None if told is None or told.failure else told.y for told in self._answers]
         if self._plan is None:
             return self._close_final(answers[0])
         planned = len(self._plan.points)
         state, outcome = self.solver.tell(self.task, self.state, self._plan, answers[:planned])
-        self.queries += planned
-        self.monitoring += len(answers) - planned
         value = outcome.value
         if len(answers) > planned and (watched := answers[planned]) is not None:
             value = self.known.leader.value(self.state.x, watched)
+        self._set_open([])
+        self.queries += planned
+        self.monitoring += len(answers) - planned
         self.state = state
         record = self._record(outcome, value)
-        self._keep(record)
+        self.trace.append(record)
+        self._selected.consider(record)
+        self._selected.draw(record)
         self._step += 1
-        self._set_open([])
         return record
 
     def _close_final(self, answer: Vector | None) -> Record | None:
-        self.monitoring += 1
+        value = _UNKNOWN if answer is None else self.known.leader.value(self.state.x, answer)
         self._set_open([])
+        self.monitoring += 1
         self._finished = True
         if answer is None:
             return None
-        self._final_value = self.known.leader.value(self.state.x, answer)
+        self._final_value = value
         record = self._record(Outcome(self.state.x, self._final_value, _UNKNOWN, _UNKNOWN), self._final_value)
         self.trace.append(record)
-        self._consider_best(record)
+        self._selected.consider(record)
         return record
 
     def _record(self, outcome: Outcome, value: float) -> Record:
@@ -269,51 +287,39 @@ class Study:
             outcome.extras,
         )
 
-    def _keep(self, record: Record) -> None:
-        self.trace.append(record)
-        self._consider_best(record)
-        if self._step == self._next_draw:
-            self._draw_output(record)
-
-    def _consider_best(self, record: Record) -> None:
-        best = self._best[0]
-        if record.value == record.value and not self.known.sign * (record.value - best) >= 0:
-            self._best = (record.value, record.x)
-
-    def _draw_output(self, record: Record) -> None:
-        """Keep x^R with R uniform on the steps taken so far, without storing the iterates.
-
-        Item n of a stream replaces the kept one with probability 1/n; after item s the next replacement is item
-        floor(s/u) + 1 with u uniform, so only O(log T) draws are made.
-        """
-        self._random_step, self._random_x = self._step, record.x
-        u = 1.0 - self.task.keys.uniform(Role.OUTPUT, self._draws)
-        self._draws += 1
-        self._next_draw = int((self._step + 1) / u)
-
     # ---- result -------------------------------------------------------------------------------------------
 
     def interrupt(self) -> None:
-        """End the study here, as on Ctrl-C; answers of the open batch are not used."""
+        """End the study here, as on Ctrl-C; answers of the open batch are counted, but not used."""
+        if self._finished:
+            return
+        self.queries, self.monitoring = self._counts()
         self._stop = Stop.INTERRUPTED
         self._finished = True
         self._set_open([])
 
+    def _counts(self) -> tuple[int, int]:
+        """Count the queries answered so far, those of the open batch included: the algorithm's, and monitoring."""
+        answered = [query for query, told in zip(self._open, self._answers, strict=True) if told is not None]
+        watching = sum(query.purpose is Purpose.MONITOR for query in answered)
+        return self.queries + len(answered) - watching, self.monitoring + watching
+
     def result(self, explanation: str = "") -> Result:
-        """Return what is known so far; a running study gives a partial result."""
+        """Return what is known so far, in arrays of its own; a running study gives a partial result."""
         value = self._final_value if self._missing_final_value() else self.state.value
+        queries, monitoring = self._counts()
         return Result(
-            x=self.state.x,
+            x=self.state.x.copy(),
             value=value,
-            best_x=self._best[1],
-            best_value=self._best[0],
-            random_x=self._random_x,
-            random_step=self._random_step,
-            trace=self.trace,
+            best_x=self._selected.best_x.copy(),
+            best_value=self._selected.best_value,
+            random_x=self._selected.random_x.copy(),
+            random_step=self._selected.random_step,
+            trace=self.trace.copy(),
             stop=self.stop,
             steps=self._step,
-            queries=self.queries,
-            monitoring=self.monitoring,
+            queries=queries,
+            monitoring=monitoring,
             failures=self.failures,
             seconds=time.perf_counter() - self._start,
             seed=self.task.keys.seed,
@@ -322,33 +328,3 @@ class Study:
             solver=repr(self.solver),
             explanation=explanation,
         )
-
-
-def _check_same(told: Response, response: Response) -> None:
-    same = told.failure == response.failure and np.array_equal(told.y, response.y)
-    if not same:
-        raise InvalidAnswer(
-            f"query {response.step}.{response.index}: was already answered differently: expected the same answer; "
-            "a follower must be a function of x (declare noise with pzos.seeded)"
-        )
-
-
-def _checked_known(known: Any) -> Known:
-    faults = Faults("Study")
-    remedy = "pass problem.known()"
-    if isinstance(known, Problem):
-        remedy = "pass problem.known(): a study never sees the follower"
-    faults.check(isinstance(known, Known), "known", known, "the known part of a problem", remedy)
-    faults.raise_if_any()
-    checked: Known = known
-    return checked
-
-
-def _checked_solver(solver: Any) -> AnySolver:
-    faults = Faults("Study")
-    methods = ("init", "ask", "tell", "stop")
-    ok = not isinstance(solver, type) and all(callable(getattr(solver, method, None)) for method in methods)
-    faults.check(ok, "solver", shown(solver), "a solver", "try pzos.PZOS(step=0.05, radius=0.1)")
-    faults.raise_if_any()
-    checked: AnySolver = solver
-    return checked

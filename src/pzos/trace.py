@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterator, Mapping
+from math import copysign
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -15,6 +16,8 @@ from pzos.types import Vector
 
 #: The columns every trace has; methods may add more (radius, predicted decrease, ...).
 COLUMNS = ("step", "queries", "monitoring", "value", "gradient_norm_squared", "step_size", "seconds")
+
+_COUNTS = ("step", "queries", "monitoring")
 
 NO_EXTRAS: Mapping[str, float] = MappingProxyType({})
 
@@ -62,6 +65,13 @@ class Trace:
         self._rows: list[tuple[float, ...]] = []
         self._extras: dict[str, dict[int, float]] = {}
 
+    def copy(self) -> Trace:
+        """Return a trace of its own, to which later steps are not added."""
+        copied = Trace()
+        copied._rows = self._rows.copy()
+        copied._extras = {name: values.copy() for name, values in self._extras.items()}
+        return copied
+
     def append(self, record: Record) -> None:
         """Add one row."""
         for name, value in record.extras.items():
@@ -106,8 +116,11 @@ class Trace:
             import pandas
         except ImportError as error:
             raise MissingExtra("pandas", "dataframe", "Trace.to_dataframe") from error
-        return pandas.DataFrame({name: self[name] for name in self.columns})
+        frame = pandas.DataFrame({name: self[name] for name in self.columns})
+        return frame.astype(dict.fromkeys(_COUNTS, np.int64))
 
 
 def _exact(value: float) -> str:
-    return str(int(value)) if float(value).is_integer() and abs(value) < 1e15 else repr(float(value))
+    short = float(value).is_integer() and abs(value) < 1e15
+    minus_zero = value == 0 and copysign(1.0, value) < 0
+    return str(int(value)) if short and not minus_zero else repr(float(value))

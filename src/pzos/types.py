@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import Enum
 from math import isfinite
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -61,6 +61,30 @@ class LeaderValue(NamedTuple):
     value: float
     grad_x: Vector
     grad_y: Vector
+
+
+def float_array(value: Any) -> npt.NDArray[np.float64]:
+    """Return a float64 copy of numbers given as anything (list, int, float32, array).
+
+    Raises TypeError or ValueError for text, complex numbers, None and ragged lists, which numpy would partly
+    convert in silence.
+    """
+    array = np.asarray(value)
+    if array.dtype.kind not in "biufO":
+        raise TypeError(f"not real numbers but {array.dtype}")
+    if array.dtype.kind == "O" and any(entry is None for entry in array.flat):
+        raise TypeError("None is not a number")
+    return np.array(array, dtype=FLOAT64)
+
+
+def as_number(value: Any) -> float | None:
+    """Return ``value`` as a float, or None if it is not a single real number."""
+    if isinstance(value, str | bytes | bool) or np.ndim(value) != 0:
+        return None
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return None
 
 
 #: Up to this length every BLAS works on one thread; beyond it the bits of a BLAS product depend on their number.

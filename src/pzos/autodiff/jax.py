@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from typing import Any
 
@@ -26,15 +27,18 @@ def leader_from_jax(cost: Callable[[Any, Any], Any], *, name: str = "leader") ->
     except ImportError as error:
         raise MissingExtra("jax", "jax", "leader_from_jax") from error
 
+    # Older releases keep the context manager in jax.experimental.
+    home: Any = jax if hasattr(jax, "enable_x64") else importlib.import_module("jax.experimental")
+    in_float64 = home.enable_x64
     compiled_value = jax.jit(cost)
     compiled_all = jax.jit(jax.value_and_grad(cost, argnums=(0, 1)))
 
     def value(x: Vector, y: Vector) -> Any:
-        with jax.enable_x64(True):
+        with in_float64(True):
             return np.asarray(compiled_value(x, y))
 
     def value_and_gradients(x: Vector, y: Vector) -> tuple[Any, Any, Any]:
-        with jax.enable_x64(True):
+        with in_float64(True):
             f, (grad_x, grad_y) = compiled_all(x, y)
             return np.asarray(f), np.asarray(grad_x), np.asarray(grad_y)
 

@@ -23,7 +23,7 @@ from pzos.estimators import (
 )
 from pzos.leader import Leader
 from pzos.result import Stop
-from pzos.schedules import Schedule, check_schedule, value_at
+from pzos.schedules import Schedule, check_schedule, plain, value_at
 from pzos.solvers.base import Outcome, Task
 from pzos.types import Vector, dot
 
@@ -52,6 +52,9 @@ class _Smoothing:
         whole = isinstance(self.batch, int | np.integer) and not isinstance(self.batch, bool)
         faults.check(whole and self.batch >= 1, "batch", self.batch, "a whole number, 1 or more", "try batch=1")
         faults.raise_if_any()
+        object.__setattr__(self, "step", plain(self.step))
+        object.__setattr__(self, "radius", plain(self.radius))
+        object.__setattr__(self, "batch", int(self.batch))
 
     def init(self, task: Task) -> IterateState:
         """Start at x0."""
