@@ -1,0 +1,153 @@
+"""Lower estimates of L_f, L_g and L_y from queries in a region, with a stated confidence; never truth.
+
+A difference quotient seen is a lower bound of the Lipschitz constant for certain (for exact answers). How much was
+missed is a matter of confidence: if n independent quotients were drawn, then with confidence c at most a share
+1 - (1 - c)^(1/n) of the quotients of the same kind exceed the largest one seen (Wilks' tolerance limit, exact and free
+of assumptions). The steepest place of all may still be outside any sample.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import sqrt
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from pzos.errors import Faults
+from pzos.estimators import Answers, Plan
+from pzos.keys import Role
+from pzos.problem import Known, Problem
+from pzos.solvers.base import Task
+from pzos.stationarity.batch import BatchState, OneBatch, ask_once
+from pzos.stationarity.bounds import check_confidence
+from pzos.stationarity.constants import Constants
+from pzos.types import LeaderValue, Purpose, Vector, dot
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LipschitzEstimates:
+    """Lower estimates of the constants in the ball of ``radius`` around ``x``; print them to see what they mean."""
+
+    L_f: float
+    L_g: float
+    L_y: float
+    x: Vector
+    radius: float
+    pairs: int
+    confidence: float
+    queries: int
+
+    @property
+    def missed(self) -> float:
+        """Return the share of pairs that may be steeper than all seen, at ``confidence``."""
+        return 1.0 - float((1.0 - self.confidence) ** (1.0 / self.pairs))
+
+    def __repr__(self) -> str:
+        return (
+            f"lower estimates, from {self.pairs} pairs within {self.radius:g} of x ({self.queries} queries):\n"
+            f"L_f >= {self.L_f:.4g}, L_g >= {self.L_g:.4g}, L_y >= {self.L_y:.4g}\n"
+            f"With {100 * self.confidence:g} % confidence at most {100 * self.missed:.2g} % of such pairs are steeper. "
+            "The true constants are larger;\nuse assumed(factor, Delta) to say by how much you assume so."
+        )
+
+    def assumed(self, factor: float, Delta: float) -> Constants:
+        """Return constants for the theorem under *your* assumption that no true one exceeds ``factor`` times these."""
+        faults = Faults("LipschitzEstimates.assumed")
+        faults.check(factor >= 1.0, "factor", factor, "1 or more", "these are lower estimates: try 2.0")
+        faults.raise_if_any()
+        return Constants(factor * self.L_f, factor * self.L_g, factor * self.L_y, int(self.x.size), Delta)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LipschitzSolver(OneBatch[LipschitzEstimates]):
+    """Ask x and ``pairs`` pairs (a, a + step v), a uniform in the ball of ``radius`` around x, once.
+
+    A short ``step`` (1/100 of the radius by default) sees local slopes; with noisy answers take a longer one.
+    """
+
+    radius: float
+    pairs: int = 100
+    step: float | None = None
+    confidence: float = 0.95
+
+    def __post_init__(self) -> None:
+        faults = Faults("LipschitzSolver")
+        faults.check(0.0 < self.radius < np.inf, "radius", self.radius, "a positive number", "the size of the region")
+        whole = isinstance(self.pairs, int | np.integer) and not isinstance(self.pairs, bool)
+        faults.check(whole and self.pairs >= 1, "pairs", self.pairs, "a whole number, 1 or more", "try pairs=100")
+        ok = self.step is None or 0.0 < self.step <= self.radius
+        faults.check(ok, "step", self.step, f"a positive number, at most radius = {self.radius}", "or None")
+        check_confidence(faults, self.confidence)
+        faults.raise_if_any()
+
+    def ask(self, task: Task, state: BatchState[LipschitzEstimates]) -> Plan:
+        """Plan x and the pairs."""
+        x, keys = state.x, task.keys
+        step = self.radius / 100.0 if self.step is None else self.step
+        points = [x]
+        for q in range(self.pairs):
+            length = self.radius * keys.uniform(Role.REGION, 2, q) ** (1.0 / x.size)
+            start = x + length * keys.direction(3, q, x.size, Role.REGION)
+            points += [start, start + step * keys.direction(4, q, x.size, Role.REGION)]
+        purposes = (Purpose.ITERATE,) + (Purpose.PROBE,) * (len(points) - 1)
+        return Plan(tuple(points), purposes)
+
+    def read(self, known: Known, plan: Plan, answers: Answers) -> LipschitzEstimates | None:
+        """Take the largest quotients of the answered pairs."""
+        steepest = {"f": 0.0, "g": 0.0, "y": 0.0}
+        used = 0
+        for q in range(1, len(plan.points), 2):
+            first, second = answers[q], answers[q + 1]
+            if first is None or second is None:
+                continue
+            used += 1
+            a, b = plan.points[q], plan.points[q + 1]
+            at_a, at_b = known.leader(a, first), known.leader(b, second)
+            across = known.leader(a, second)  # a step in y alone costs no query
+            move_x, move_y = _norm(b - a), _norm(second - first)
+            steepest["y"] = max(steepest["y"], move_y / move_x)
+            steepest["f"] = max(steepest["f"], *(_norm(g) for at in (at_a, at_b) for g in at[1:]))
+            steepest["g"] = max(
+                steepest["g"],
+                _gradient_change(at_a, at_b) / sqrt(move_x**2 + move_y**2),
+                _gradient_change(at_a, across) / move_y if move_y > 0.0 else 0.0,
+                _gradient_change(across, at_b) / move_x,
+            )
+        if not used:
+            return None
+        return LipschitzEstimates(
+            steepest["f"], steepest["g"], steepest["y"], plan.points[0], self.radius, used, self.confidence,
+            len(plan.points),
+        )  # fmt: skip
+
+
+def _norm(a: Vector) -> float:
+    return sqrt(dot(a, a))
+
+
+def _gradient_change(a: LeaderValue, b: LeaderValue) -> float:
+    return sqrt(_norm(a.grad_x - b.grad_x) ** 2 + _norm(a.grad_y - b.grad_y) ** 2)
+
+
+def estimate_constants(
+    problem: Problem,
+    x: npt.ArrayLike | None = None,
+    *,
+    radius: float,
+    pairs: int = 100,
+    step: float | None = None,
+    confidence: float = 0.95,
+    seed: int = 0,
+    executor: Executor | None = None,
+) -> LipschitzEstimates:
+    """Estimate L_f, L_g and L_y from below around x (x0 if None); arguments as for :class:`LipschitzSolver`.
+
+    L_f is the larger of both partial gradients' norms, as Assumption 2.1 bounds them.
+    """
+    solver = LipschitzSolver(radius, pairs, step, confidence)
+    return ask_once("estimate_constants", problem, solver, x, seed=seed, executor=executor)

@@ -1,0 +1,166 @@
+"""Exact tools in one dimension: Goldstein and partial Goldstein intervals of piecewise smooth responses, any delta.
+
+On each smooth piece a function is expanded in Chebyshev polynomials until its coefficients vanish to rounding;
+its range is then exact to about 1e-13, extremes inside included. A breakpoint on the edge of the ball counts
+with the limits from both of its sides, as the Clarke subdifferential of a closed ball demands.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.polynomial import chebyshev
+
+from pzos.errors import Faults, NotConverged
+from pzos.leader import Leader
+from pzos.stationarity.schedules import Notion
+from pzos.types import Vector, dot
+
+_MOST_DEGREE = 1024
+
+
+class Interval(NamedTuple):
+    """A closed interval of the line."""
+
+    low: float
+    high: float
+
+    @property
+    def min_norm(self) -> float:
+        """Return the smallest |g| in it."""
+        return max(0.0, self.low, -self.high)
+
+    def join(self, other: Interval) -> Interval:
+        """Return the hull of both."""
+        return Interval(min(self.low, other.low), max(self.high, other.high))
+
+
+class Piece(NamedTuple):
+    """A smooth piece of a response: y(x) and its derivative."""
+
+    value: Callable[[float], Vector]
+    slope: Callable[[float], Vector]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PiecewiseResponse:
+    """A continuous response y* of one variable: ``pieces[k]`` holds between ``breaks[k - 1]`` and ``breaks[k]``."""
+
+    breaks: tuple[float, ...]
+    pieces: tuple[Piece, ...]
+
+    def __post_init__(self) -> None:
+        faults = Faults("PiecewiseResponse")
+        ordered = all(a < b for a, b in zip(self.breaks, self.breaks[1:], strict=False))
+        faults.check(ordered, "breaks", self.breaks, "increasing numbers", "sort them")
+        enough = len(self.pieces) == len(self.breaks) + 1
+        if faults.check(enough, "pieces", len(self.pieces), f"{len(self.breaks) + 1} pieces", "one between breaks"):
+            for k, point in enumerate(self.breaks):
+                left, right = self.pieces[k].value(point), self.pieces[k + 1].value(point)
+                same = np.allclose(left, right, rtol=1e-12, atol=1e-12)
+                faults.check(same, f"pieces[{k + 1}]", right, f"{left} at {point}", "a response is continuous")
+        faults.raise_if_any()
+
+    def __call__(self, x: Vector | float) -> Vector:
+        """Return y*(x); this is a follower."""
+        point = float(np.asarray(x).reshape(()))
+        return np.asarray(self.pieces[bisect_left(self.breaks, point)].value(point), dtype=np.float64)
+
+    def within(self, low: float, high: float) -> Iterator[tuple[Piece, float, float]]:
+        """Yield the pieces that touch [low, high], each with the part it holds there (maybe one point)."""
+        first, last = bisect_left(self.breaks, low), bisect_right(self.breaks, high)
+        edges = (-np.inf, *self.breaks, np.inf)
+        for k in range(first, last + 1):
+            yield self.pieces[k], max(low, edges[k]), min(high, edges[k + 1])
+
+
+def goldstein_interval(leader: Leader, response: PiecewiseResponse, x: float, delta: float) -> Interval:
+    """Return the delta-Goldstein subdifferential of F(x) = f(x, y*(x)) at x, eq. (goldstein_full_F), d_x = 1."""
+
+    def derivative(piece: Piece) -> Callable[[float], float]:
+        def at(z: float) -> float:
+            here = leader(np.array([z]), np.asarray(piece.value(z), dtype=np.float64))
+            return float(here.grad_x[0]) + dot(here.grad_y, np.asarray(piece.slope(z), dtype=np.float64))
+
+        return at
+
+    return _hull(response, x, delta, derivative)
+
+
+def partial_goldstein_interval(leader: Leader, response: PiecewiseResponse, x: float, delta: float) -> Interval:
+    """Return the delta-partial Goldstein subdifferential of F at x, eq. (goldstein_partial_F), d_x = 1.
+
+    It is the image of the hull of Jacobians under a linear map, so the hull of the images.
+    """
+    here = leader(np.array([float(x)]), response(x))
+
+    def derivative(piece: Piece) -> Callable[[float], float]:
+        return lambda z: float(here.grad_x[0]) + dot(here.grad_y, np.asarray(piece.slope(z), dtype=np.float64))
+
+    return _hull(response, x, delta, derivative)
+
+
+_INTERVALS = {"full": goldstein_interval, "partial": partial_goldstein_interval}
+
+
+def threshold(
+    leader: Leader, response: PiecewiseResponse, x: float, notion: Notion, epsilon: float = 0.0, largest: float = 1e3
+) -> float:
+    """Return the smallest delta at which x is (delta, epsilon)-stationary, to 1e-12; infinity if above ``largest``.
+
+    The subdifferentials grow with delta, so bisection finds it.
+    """
+
+    def holds(delta: float) -> bool:
+        return _INTERVALS[notion](leader, response, x, delta).min_norm <= epsilon + 1e-13
+
+    if not holds(largest):
+        return float("inf")
+    low, high = 0.0, largest
+    while high - low > 1e-12 * max(1.0, high):
+        middle = 0.5 * (low + high)
+        low, high = (low, middle) if holds(middle) else (middle, high)
+    return high
+
+
+def _hull(
+    response: PiecewiseResponse, x: float, delta: float, derivative: Callable[[Piece], Callable[[float], float]]
+) -> Interval:
+    faults = Faults("Goldstein interval")
+    faults.check(0.0 <= delta < np.inf, "delta", delta, "zero or a positive number", "the radius of the ball")
+    faults.raise_if_any()
+    ranges = [smooth_range(derivative(p), a, b) for p, a, b in response.within(x - delta, x + delta)]
+    whole = ranges[0]
+    for part in ranges[1:]:
+        whole = whole.join(part)
+    return whole
+
+
+def smooth_range(function: Callable[[float], float], low: float, high: float) -> Interval:
+    """Return the range of a smooth function on [low, high]."""
+    ends = [function(low), function(high)]
+    if high <= low:
+        return Interval(min(ends), max(ends))
+    middle, half = 0.5 * (low + high), 0.5 * (high - low)
+    degree = 8
+    while degree <= _MOST_DEGREE:
+        nodes = chebyshev.chebpts1(degree + 1)
+        heights = np.array([function(middle + half * float(t)) for t in nodes])
+        series = np.einsum("ji,j->i", chebyshev.chebvander(nodes, degree), heights) / (0.5 * (degree + 1))
+        series[0] *= 0.5
+        size = float(np.abs(series).max())
+        if float(np.abs(series[-3:]).max()) <= 1e-14 * max(size, 1e-300):
+            trimmed = chebyshev.chebtrim(series, 1e-15 * size)
+            turns = chebyshev.chebroots(chebyshev.chebder(trimmed)) if trimmed.size > 2 else np.empty(0)
+            inside = [float(t.real) for t in turns if abs(t.imag) < 1e-6 and abs(t.real) < 1.0]
+            values = ends + [function(middle + half * t) for t in inside]
+            return Interval(min(values), max(values))
+        degree *= 2
+    raise NotConverged(
+        f"smooth_range: degree {_MOST_DEGREE} does not resolve the function on [{low:g}, {high:g}]: expected a smooth "
+        "piece; add a break where it has a kink"
+    )
