@@ -1,0 +1,36 @@
+"""A reproduction small enough for a unit test: the same code on a few instances."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from pzos.experiments.compute import compute_missing
+from pzos.experiments.context import Context
+from pzos.experiments.descriptions import RoutingExperiment, Scale, SecurityExperiment
+from pzos.experiments.store import RunStore
+
+TINY = Scale(
+    "tiny",
+    SecurityExperiment(dimensions=(2, 50, 100, 105, 150), repetitions=2, steps=260),
+    RoutingExperiment(instances=4, steps=60),
+)
+
+
+@pytest.fixture(scope="session")
+def tiny() -> Scale:
+    return TINY
+
+
+@pytest.fixture(scope="session")
+def computed(tmp_path_factory: pytest.TempPathFactory) -> Callable[[], Context]:
+    """All runs of the tiny scale, computed once for the whole session."""
+    folder: Path = tmp_path_factory.mktemp("reproduction")
+    store = RunStore(folder / "runs.sqlite")
+    routing = TINY.routing
+    variants = {*routing.batch_variants(), *routing.radius_variants(), *routing.constrained_variants()}
+    specs = [*TINY.security.runs(0), *routing.runs(0, tuple(sorted(variants, key=repr)))]
+    compute_missing(specs, store, jobs=1)
+    return lambda: Context(TINY, 0, folder, store)

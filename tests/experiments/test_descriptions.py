@@ -1,0 +1,36 @@
+from __future__ import annotations
+
+from pzos.experiments.descriptions import FULL, QUICK, RunSpec, Variant
+
+
+def test_the_full_scale_is_the_papers() -> None:
+    security, routing = FULL.security, FULL.routing
+    assert security.dimensions == (2, *range(5, 301, 5))
+    assert len(security.dimensions) == 61
+    assert len(list(security.runs(0))) == 2 * 427
+    assert (security.steps, security.radius, security.scale(100), security.scale(105)) == (500, 0.1, 0.05, 0.03)
+    assert (routing.instances, routing.steps, routing.radius, routing.step_scale) == (225, 150, 0.5, 0.7)
+    assert sum(n >= 100 for n in security.dimensions) * security.repetitions == 287
+
+
+def test_oracle_calls_are_counted_as_in_the_paper() -> None:
+    assert [Variant("PZOS", q).queries_per_step for q in (1, 2, 4)] == [3, 5, 9]
+    assert [Variant("ZOS", q).queries_per_step for q in (1, 2, 4)] == [2, 4, 8]
+
+
+def test_both_algorithms_share_instance_and_directions() -> None:
+    by_instance: dict[int, set[int]] = {}
+    for spec in [*FULL.security.runs(3), *FULL.routing.runs(3, FULL.routing.batch_variants())]:
+        by_instance.setdefault((spec.family, spec.instance), set()).add(spec.seed)  # type: ignore[arg-type]
+    assert all(len(seeds) == 1 for seeds in by_instance.values())
+    assert len({next(iter(seeds)) for seeds in by_instance.values()}) == len(by_instance)
+
+
+def test_a_key_names_everything_a_run_depends_on() -> None:
+    specs: list[RunSpec] = []
+    for scale in (FULL, QUICK):
+        for seed in (0, 1):
+            routing = scale.routing
+            variants = {*routing.batch_variants(), *routing.radius_variants(), *routing.constrained_variants()}
+            specs += [*scale.security.runs(seed), *routing.runs(seed, tuple(variants))]
+    assert len({spec.key for spec in specs}) == len(set(specs))

@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from pzos.experiments.command import FIGURES
+from pzos.experiments.context import Context, FigureReport
+
+NAMES = (
+    "second_moments", "security", "security_dimension", "routing", "routing_scatter", "routing_batch",
+    "routing_oracle_calls", "routing_radius", "routing_constrained", "goldstein",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def reports(computed: Callable[[], Context]) -> dict[str, FigureReport]:
+    pytest.importorskip("matplotlib", reason="figures need the extra plot")
+    context = computed()
+    return {name: figure.make(context) for name, figure in FIGURES.items()}
+
+
+def test_the_figures_are_those_of_the_paper() -> None:
+    assert set(FIGURES) == set(NAMES)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_figure_comes_with_png_pdf_and_numbers(
+    name: str, reports: dict[str, FigureReport], computed: Callable[[], Context]
+) -> None:
+    folder = computed().folder
+    assert (folder / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+    assert (folder / f"{name}.pdf").read_bytes().startswith(b"%PDF")
+    with (folder / f"{name}_figure.csv").open() as file:
+        rows = list(csv.reader(file))
+    assert len(rows) > 2
+    assert all(np.isfinite([float(cell) for cell in row]).all() for row in rows[1:])
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_claim_says_what_was_found(name: str, reports: dict[str, FigureReport]) -> None:
+    assert reports[name].claims
+    for claim in reports[name].claims:
+        assert claim.claim
+        assert claim.where
+        assert claim.found
+        assert isinstance(claim.holds, bool)
+
+
+def test_claims_can_fail(reports: dict[str, FigureReport]) -> None:
+    """The tiny scale has 2 x 260 evaluations a dimension, so the claim about 3500 must not hold."""
+    claim = next(c for c in reports["second_moments"].claims if "3500" in c.claim)
+    assert claim.found == "520"
+    assert not claim.holds
+
+
+def test_the_appendix_examples_hold(reports: dict[str, FigureReport]) -> None:
+    assert all(claim.holds for claim in reports["goldstein"].claims)
+
+
+def test_pzos_has_the_smaller_second_moment(reports: dict[str, FigureReport], computed: Callable[[], Context]) -> None:
+    with (computed().folder / "second_moments.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert list(rows[0]) == ["n", "pzos_mean", "pzos_2sd", "zos_mean", "zos_2sd"]
+    assert all(float(row["pzos_mean"]) < float(row["zos_mean"]) for row in rows)
+
+
+def test_pzos_leads_on_routing_games(computed: Callable[[], Context]) -> None:
+    context = computed()
+    pzos, zos = (context.routing(variant) for variant in context.scale.routing.base())
+    assert (pzos.values[:, 25] > zos.values[:, 25]).all()
