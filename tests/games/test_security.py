@@ -237,6 +237,23 @@ def test_extreme_data_still_certified() -> None:
     np.testing.assert_allclose(ties.response(np.zeros(4)), 0.125, rtol=1e-14)
 
 
+def test_data_over_many_orders_of_magnitude_and_with_exact_ties_is_certified() -> None:
+    rng = np.random.default_rng(0)
+    for k in range(1500):
+        n, reach = int(rng.integers(1, 30)), [1, 4, 8][k % 3]
+
+        def data(n: int = n, reach: int = reach, ties: bool = k % 2 == 0) -> np.ndarray:
+            exponent = rng.integers(-reach, reach + 1, n) if ties else rng.uniform(-reach, reach, n)
+            return 10.0**exponent
+
+        budget = 10.0 ** rng.uniform(-reach, reach) * rng.choice([1e-12, 1e-3, 1.0, n, 1e6])
+        game = SecurityGame(data(), data(), data(), data(), data(), float(budget))
+        x = np.where(rng.random(n) < 0.3, 0.0, data())
+        y, certificate = game.certified_response(x)
+        assert certificate.gap[0] <= 1e-14
+        assert math.fsum(y[0]) <= budget * (1.0 + 1e-14)
+
+
 def test_a_large_game() -> None:
     game = SecurityGame.random(0, targets=200_000)
     y, certificate = game.certified_response(game.start())

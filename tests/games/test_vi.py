@@ -138,6 +138,25 @@ def test_matrix_games_are_merely_monotone_and_still_solved() -> None:
         assert float((M @ q).min()) == pytest.approx(program.fun, abs=1e-9)
 
 
+@SETTINGS
+@given(seed=st.integers(0, 10_000), whole_numbers=st.booleans(), strong=st.booleans())
+def test_monotone_vis_on_polyhedra_pass_a_linear_program(seed: int, whole_numbers: bool, strong: bool) -> None:
+    """y solves the VI exactly if no feasible point has a smaller <G(y), .>; ties and redundant rows included."""
+    rng = np.random.default_rng(seed)
+    draw = (lambda *s: rng.integers(-2, 3, s).astype(float)) if whole_numbers else (lambda *s: rng.normal(size=s))
+    n, m = int(rng.integers(1, 9)), int(rng.integers(1, 12))
+    skew, root = draw(n, n), draw(n, int(rng.integers(0, n + 1)))
+    matrix = skew - skew.T + root @ root.T + (0.1 * np.eye(n) if strong else 0.0)
+    rows, inside, shift = np.vstack([draw(m, n), np.eye(n), -np.eye(n)]), draw(n), draw(n)
+    limits = np.r_[rows[:m] @ inside + rng.integers(0, 2, m), 5.0 * np.ones(2 * n)]
+    vi = VariationalInequality(lambda x, y: matrix @ y + shift, Polyhedron(rows, limits), n)
+    y = vi.response([0.0])
+    value = matrix @ y + shift
+    best = linprog(value, rows, limits, bounds=(None, None))
+    assert (rows @ y <= limits + 1e-9).all()
+    assert value @ y - best.fun <= 1e-7
+
+
 def test_own_set_without_derivative_uses_projections_only() -> None:
     class Slab:
         def project(self, x: np.ndarray) -> np.ndarray:
