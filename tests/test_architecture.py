@@ -81,7 +81,7 @@ FRONT_DOOR = "__init__"
 OUTSIDE = {
     "jax": ("autodiff/jax.py",),
     "torch": ("autodiff/torch.py",),
-    "matplotlib": ("plots.py", "plots/", "experiments/"),
+    "matplotlib": ("plots.py", "plots/", "experiments/", "stationarity/examples.py"),
     "mpl_toolkits": ("plots.py", "plots/", "experiments/"),
     "rich": ("progress.py", "cli.py", "demo.py", "commands/", "experiments/", "report.py", "bench/"),
     "pandas": ("trace.py", "networks/"),

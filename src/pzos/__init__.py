@@ -31,7 +31,7 @@ _HOMES = {
     "pzos.oracle": ("Oracle",),
     "pzos.problem": ("Known", "Problem"),
     "pzos.result": ("Result", "Stop"),
-    "pzos.run": ("iterate", "maximize", "minimize", "run", "solve"),
+    "pzos.run": ("drive", "iterate", "maximize", "minimize", "solve"),
     "pzos.schedules": ("Constant", "Diminishing"),
     "pzos.sets": ("Ball", "Box", "Budget", "Nonnegative", "Simplex", "Whole"),
     "pzos.solvers.smoothing": ("PZOS", "ZOS"),
@@ -66,10 +66,10 @@ if TYPE_CHECKING:
     from pzos.problem import Problem as Problem
     from pzos.result import Result as Result
     from pzos.result import Stop as Stop
+    from pzos.run import drive as drive
     from pzos.run import iterate as iterate
     from pzos.run import maximize as maximize
     from pzos.run import minimize as minimize
-    from pzos.run import run as run
     from pzos.run import solve as solve
     from pzos.schedules import Constant as Constant
     from pzos.schedules import Diminishing as Diminishing

@@ -33,7 +33,7 @@ class Oracle:
 
     def __init__(self, follower: Any, *, seed: int = 0, executor: Executor | None = None) -> None:
         faults = Faults("Oracle")
-        usable = executor is None or callable(getattr(executor, "submit", None))
+        usable = executor is None or (hasattr(executor, "submit") and not isinstance(executor, type))
         faults.check(usable, "executor", executor, "a concurrent.futures.Executor",
                      "try ThreadPoolExecutor(2), or None to answer here")  # fmt: skip
         faults.raise_if_any()

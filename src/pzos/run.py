@@ -84,10 +84,10 @@ def solve(
         monitor=monitor,
     )
     oracle = Oracle(problem.follower, seed=seed, executor=executor)
-    return run(study, oracle, progress=progress)
+    return drive(study, oracle, progress=progress)
 
 
-def run(study: Study, oracle: Oracle, *, progress: bool | None = None) -> Result:
+def drive(study: Study, oracle: Oracle, *, progress: bool | None = None) -> Result:
     """Exhaust :func:`iterate` and return the result; Ctrl-C ends the study where it is."""
     logger.debug("start: %s, %r, %r", study.known.name or "unnamed problem", study.solver, study.limits)
     try:

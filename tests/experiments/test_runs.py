@@ -1,12 +1,12 @@
 from __future__ import annotations
 
 import numpy as np
-from reading_edition import pzos
 
 from pzos.experiments.descriptions import RunSpec, Variant
 from pzos.experiments.runs import CountingDomain, execute
 from pzos.games import SecurityGame
 from pzos.sets import Nonnegative, Whole
+from reading_edition import pzos
 
 
 def test_a_run_is_a_pure_function_of_its_spec() -> None:

@@ -75,13 +75,13 @@ def ask_once(
 ) -> R:
     """Drive ``solver`` at ``x`` (x0 if None) by a study and an oracle, and return its report."""
     from pzos.oracle import Oracle
-    from pzos.run import run
+    from pzos.run import drive
     from pzos.study import Study
 
     require_problem(where, problem)
     known = known_at(where, problem.known(), x)
     study = Study(known, solver, seed=seed, steps=1, monitor=False)
-    run(study, Oracle(problem.follower, seed=seed, executor=executor), progress=False)
+    drive(study, Oracle(problem.follower, seed=seed, executor=executor), progress=False)
     state: Any = study.state
     if state.report is None:
         raise FollowerFailure(
