@@ -5,10 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from pzos.errors import InvalidInput
 from pzos.trace import Trace
 from pzos.types import Sense, Vector
+
+if TYPE_CHECKING:
+    from pzos.problem import Problem
+    from pzos.stationarity.certificate import Certificate
 
 
 class Stop(Enum):
@@ -85,6 +90,19 @@ class Result:
     def to_dataframe(self) -> Any:
         """Return the trace as a pandas data frame."""
         return self.trace.to_dataframe()
+
+    def certify(self, problem: Problem, *, delta: float, at: str = "last", **settings: Any) -> Certificate:
+        """Certify the result's point from fresh queries; see :func:`pzos.stationarity.certify` for ``settings``.
+
+        ``at`` is "last" (``x``), "best" (``best_x``) or "random" (``random_x``, of which the paper's theorem speaks).
+        A result does not hold the followers, so the problem is given again.
+        """
+        from pzos.stationarity.certificate import certify
+
+        points = {"last": self.x, "best": self.best_x, "random": self.random_x}
+        if at not in points:
+            raise InvalidInput(f"certify: at = {at!r}: expected 'last', 'best' or 'random'; choose the point")
+        return certify(problem, points[at], delta=delta, **settings)
 
     def plot(self, path: str | Path | None = None) -> Any:
         """Draw F against queries; returns the matplotlib figure and, with ``path``, writes it there."""

@@ -9,6 +9,7 @@ does not say that x is not stationary.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import isfinite, sqrt
 from typing import TYPE_CHECKING, Literal, NamedTuple
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
 
 Prediction = Literal["pilot", "none"]
+#: (x, f and its partial gradients there) -> a prediction of J' grad_y f made before the directions are drawn.
+Foresight = Callable[[Vector, LeaderValue], Vector]
 _ROUNDING = 4.0 * float(np.finfo(np.float64).eps)
 
 
@@ -84,8 +87,8 @@ class CertificateSolver(OneBatch[Certificate]):
 
     ``radius`` is mu (``delta`` if None). ``prediction`` "pilot" uses part of the batch to predict the gradient and
     bounds on the rest (:mod:`pzos.stationarity.pilot`); "none" uses the paper's two estimates on all directions.
-    ``jacobian`` is a model of the response's Jacobian (d_y x d_x, however wrong) fixed before the batch, such as one
-    remembered from a run. ``answer_error`` bounds the error of |y*| in the answers, if there is one: it adds
+    ``foresee(x, at)`` predicts J' grad_y f from what was known before the batch: a model of the followers, however
+    wrong, or the memory of a run. ``answer_error`` bounds the error of |y*| in the answers, if there is one: it adds
     sqrt(d) |grad_y f| error/mu to the bound. ``projected`` allows for normals of the domain.
     ``address`` numbers repeated certificates of one study.
     """
@@ -95,7 +98,7 @@ class CertificateSolver(OneBatch[Certificate]):
     radius: float | None = None
     confidence: float = 0.95
     prediction: Prediction = "pilot"
-    jacobian: Matrix | None = None
+    foresee: Foresight | None = None
     answer_error: float = 0.0
     projected: bool = True
     address: int = 0
@@ -140,9 +143,12 @@ class CertificateSolver(OneBatch[Certificate]):
             return None
         at = known.leader(plan.x, centre)
         error = sqrt(dot(at.grad_y, at.grad_y)) * (self.answer_error + _ROUNDING * slopes.largest_answer)
-        partial = self._bound(known, plan.x, slopes.directions, slopes.partial, self._partial_prior(at), error)
+        prior = at.grad_x if self.foresee is None else at.grad_x + self.foresee(plan.x, at)
+        partial = self._bound(known, plan.x, slopes.directions, slopes.partial, prior, error)
         error += _ROUNDING * slopes.largest_value
-        full = self._bound(known, plan.x, slopes.directions, slopes.full, self._full_prior(at), error)
+        if self.prediction == "none" and self.foresee is None:
+            prior = np.zeros_like(prior)  # the paper's black-box estimate
+        full = self._bound(known, plan.x, slopes.directions, slopes.full, prior, error)
         pilot = len(slopes.full) - full.samples
         projected = self.projected and not isinstance(known.domain, Whole)
         # E[d (D - grad_x f . v) v] = J_mu' grad_y f: its size is the natural unit of the noise.
@@ -153,15 +159,6 @@ class CertificateSolver(OneBatch[Certificate]):
             plan.x, at.value, self.delta, self.mu, self.confidence, partial, full, len(slopes.full), pilot,
             len(plan.points), projected, sqrt(dot(part, part)),
         )  # fmt: skip
-
-    def _partial_prior(self, at: LeaderValue) -> Vector:
-        """Return h before any answer: grad_x f (the paper), with the model's Jacobian if there is one."""
-        return at.grad_x if self.jacobian is None else at.grad_x + self.jacobian.T @ at.grad_y
-
-    def _full_prior(self, at: LeaderValue) -> Vector:
-        """Return h = 0, the paper's black-box estimate, unless a model or a pilot is used."""
-        plain = self.prediction == "none" and self.jacobian is None
-        return np.zeros_like(at.grad_x) if plain else self._partial_prior(at)
 
     def _bound(
         self, known: Known, x: Vector, directions: Matrix, slopes: Vector, prior: Vector, error: float
@@ -230,7 +227,7 @@ def certify(
     radius: float | None = None,
     confidence: float = 0.95,
     prediction: Prediction = "pilot",
-    jacobian: Matrix | None = None,
+    foresee: Foresight | None = None,
     answer_error: float = 0.0,
     projected: bool = True,
     seed: int = 0,
@@ -249,6 +246,6 @@ def certify(
     faults.check(ok, "queries", queries, f"a whole number, {4 * FEWEST + 1} or more", "try queries=401")
     faults.raise_if_any()
     solver = CertificateSolver(
-        delta, (int(queries) - 1) // 2, radius, confidence, prediction, jacobian, answer_error, projected
+        delta, (int(queries) - 1) // 2, radius, confidence, prediction, foresee, answer_error, projected
     )
     return ask_once("certify", problem, solver, x, seed=seed, executor=executor)

@@ -52,7 +52,7 @@ class LipschitzEstimates:
             f"lower estimates, from {self.pairs} pairs within {self.radius:g} of x ({self.queries} queries):\n"
             f"L_f >= {self.L_f:.4g}, L_g >= {self.L_g:.4g}, L_y >= {self.L_y:.4g}\n"
             f"With {100 * self.confidence:g} % confidence at most {100 * self.missed:.2g} % of such pairs are steeper. "
-            "The true constants are larger;\nuse assumed(factor, Delta) to say by how much you assume so."
+            "The true constants may be larger;\nuse assumed(factor, Delta) to say by how much you assume so."
         )
 
     def assumed(self, factor: float, Delta: float) -> Constants:

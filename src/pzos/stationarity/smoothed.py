@@ -74,18 +74,20 @@ class SmoothedReport:
 
     def __repr__(self) -> str:
         def shown(e: Estimated) -> str:
-            size = e.number if e.value.size == 1 else sqrt(dot(e.value, e.value))
-            return f"{size:.6g} +- {e.error:.2g}"
+            return f"{e.number:.6g} +- {e.error:.2g}"
+
+        def size(e: Estimated) -> str:
+            return f"{sqrt(dot(e.value, e.value)):.6g} +- {e.error:.2g}"
 
         rows = [
             ("F(x)", f"{self.value:.6g}"),
             ("F_mu(x)", shown(self.F_mu)),
             ("F~_mu(x)", shown(self.F_tilde)),
-            ("|y_mu(x)|", shown(self.y_mu)),
-            ("|grad F_mu(x)|", shown(self.F_mu_gradient)),
-            ("|grad F~_mu(x)|", shown(self.F_tilde_gradient)),
-            ("|E g|", shown(self.estimate_mean)),
-            ("bias |E g - grad F_mu|", shown(self.bias)),
+            ("|y_mu(x)|", size(self.y_mu)),
+            ("|grad F_mu(x)|", size(self.F_mu_gradient)),
+            ("|grad F~_mu(x)|", size(self.F_tilde_gradient)),
+            ("|E g|", size(self.estimate_mean)),
+            ("bias |E g - grad F_mu|", size(self.bias)),
             ("E|g|^2, partial", shown(self.partial_moment)),
             ("E|g|^2, black box", shown(self.black_box_moment)),
             ("queries", f"{self.queries} ({self.pairs} pairs of either kind, radius {self.radius:g})"),

@@ -19,7 +19,7 @@ from pzos.estimators import Answers, Plan
 from pzos.result import Stop
 from pzos.solvers.base import AnySolver, Outcome, State, Task
 from pzos.stationarity.bounds import FEWEST, check_confidence
-from pzos.stationarity.certificate import Certificate, CertificateSolver
+from pzos.stationarity.certificate import Certificate, CertificateSolver, Foresight
 from pzos.stationarity.schedules import NOTIONS, Notion
 from pzos.types import Vector
 
@@ -132,7 +132,23 @@ class StopWhenStationary:
     def _certificate(self, state: WatchedState) -> CertificateSolver:
         k = state.checks + 1
         confidence = 1.0 - (1.0 - self.confidence) / (k * (k + 1))
-        return CertificateSolver(self.delta, self._directions(state), self.radius, confidence, address=state.checks)
+        return CertificateSolver(
+            self.delta,
+            self._directions(state),
+            self.radius,
+            confidence,
+            foresee=_memory_of(self.solver, state.inner),
+            address=state.checks,
+        )
+
+
+def _memory_of(solver: Any, state: Any) -> Foresight | None:
+    """Return what a solver with a memory foresees: ``solver.prediction.predict(state.learned, x, at)``."""
+    predict = getattr(getattr(solver, "prediction", None), "predict", None)
+    if predict is None or not hasattr(state, "learned"):
+        return None
+    learned = state.learned
+    return lambda x, at: np.asarray(predict(learned, x, at), dtype=np.float64)
 
 
 def latest_certificate(state: Any) -> Certificate | None:
