@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import sqrt
 
 import numpy as np
 
@@ -48,10 +49,10 @@ class SecantMemory:
         """Make B agree with each probe in turn."""
         if not probes:
             return learned
-        transposed = np.zeros((at.grad_x.size, at.grad_y.size)) if learned is None else learned.copy()
+        transposed = np.zeros((at.grad_x.size, at.grad_y.size)) if learned is None else learned
         for probe in probes:
             v = probe.direction
-            transposed += np.multiply.outer(v, probe.slope - _transposed_times(transposed, v))
+            transposed = _plus_outer(transposed, v, probe.slope - _transposed_times(transposed, v))
         return transposed
 
 
@@ -98,20 +99,24 @@ class RegressionMemory:
             return learned
         size = at.grad_x.size
         if learned is None:
-            transposed, inverse = np.zeros((size, at.grad_y.size)), np.eye(size) / self.ridge
-        else:
-            transposed, inverse = learned.transposed.copy(), learned.inverse.copy()
-        keep = max(0.5, 1.0 - 1.0 / (self.horizon * size))
+            learned = Regression(np.zeros((size, at.grad_y.size)), np.eye(size) / self.ridge)
         for probe in probes:
-            v = probe.direction
-            spread = _times(inverse, v)
-            total = keep + dot(v, spread)
-            residual = probe.slope - _transposed_times(transposed, v)
-            transposed += np.multiply.outer(spread / total, residual)
-            spread /= total**0.5
-            inverse -= np.multiply.outer(spread, spread)  # symmetric to the last bit
-            if inverse.trace() * self.ridge <= keep * size:  # else a direction is starved: do not forget it
-                inverse /= keep
+            learned = self._fitted(learned, probe)
+        return learned
+
+    def _fitted(self, past: Regression, probe: Probe) -> Regression:
+        v, size = probe.direction, probe.direction.size
+        keep = max(0.5, 1.0 - 1.0 / (self.horizon * size))
+        spread = _times(past.inverse, v)
+        total = keep + dot(v, spread)
+        residual = probe.slope - _transposed_times(past.transposed, v)
+        transposed = _plus_outer(past.transposed, spread / total, residual)
+        # A direction that is starved of probes is not forgotten, or P would grow without bound there.
+        starved = (past.inverse.trace() - dot(spread, spread) / total) * self.ridge > keep * size
+        growth = 1.0 if starved else 1.0 / keep
+        spread *= sqrt(growth / total)
+        inverse = np.multiply.outer(spread, spread)  # symmetric to the last bit
+        np.subtract(growth * past.inverse, inverse, out=inverse)
         return Regression(transposed, inverse)
 
 
@@ -210,6 +215,13 @@ def check_count(faults: Faults, argument: str, value: object) -> bool:
     """Note a fault unless ``value`` is a whole number, 1 or more."""
     whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
     return faults.check(whole and int(value) >= 1, argument, value, "a whole number, 1 or more", "try 20")  # type: ignore[call-overload]
+
+
+def _plus_outer(matrix: Matrix, left: Vector, right: Vector) -> Matrix:
+    """Return matrix + left right' as a new array."""
+    changed: Matrix = np.multiply.outer(left, right)
+    changed += matrix
+    return changed
 
 
 def _times(matrix: Matrix, vector: Vector) -> Vector:
