@@ -2,9 +2,9 @@
 
 Security games of the paper (n = 100, 900 queries by default). PZOS gets every step of the grid, constant and
 diminishing, on the *reported* instances, and its best median is taken: a tuning that no user could do. MemoryPZOS and
-SecantPZOS run with their defaults alone.
+SecantPZOS run with their defaults alone. ``--variants`` adds every prediction, difference, direction and step rule.
 
-    python benchmarks/memory.py [--targets 100] [--queries 900] [--instances 11] [--first-seed 7000]
+    python benchmarks/memory.py [--variants] [--targets 100] [--queries 900] [--instances 11] [--first-seed 7000]
 
 gap = (best F seen at an iterate - F_best) / (F_0 - F_best), with F_best the lowest value of a long white-box descent
 (central differences of the exact follower, L-BFGS-B) and of all runs here.
@@ -21,12 +21,17 @@ import numpy as np
 import scipy
 from scipy.optimize import minimize
 
+from pzos.differences import Central, Midpoint, OneSided
+from pzos.directions import Cycled, Independent, Orthogonal
 from pzos.games.security import SecurityGame
+from pzos.memories import PairMemory, SecantMemory
+from pzos.predictions import BlendPrediction, LeaderPrediction, ZeroPrediction
 from pzos.run import solve
 from pzos.schedules import Constant, Diminishing
 from pzos.solvers.base import AnySolver
 from pzos.solvers.memory import MemoryPZOS, SecantPZOS
 from pzos.solvers.smoothing import PZOS
+from pzos.steps import DoG, DoWG
 from pzos.types import Matrix, Vector
 
 STEPS = (0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.25, 0.3, 0.5)
@@ -61,8 +66,34 @@ def solvers() -> dict[str, AnySolver]:
     return {**tuned, "MemoryPZOS()": MemoryPZOS(), "SecantPZOS() [biased]": SecantPZOS()}
 
 
+def variants() -> dict[str, AnySolver]:
+    """Return one departure from the default at a time, none of them tuned."""
+    parts: dict[str, AnySolver] = {
+        "memory: LeaderPrediction": MemoryPZOS(prediction=LeaderPrediction()),
+        "memory: ZeroPrediction": MemoryPZOS(prediction=ZeroPrediction()),
+        "memory: BlendPrediction": MemoryPZOS(prediction=BlendPrediction()),
+        "memory: SecantMemory": MemoryPZOS(prediction=SecantMemory()),
+        "memory: PairMemory(20)": MemoryPZOS(prediction=PairMemory(20)),
+        "memory: Central": MemoryPZOS(differences=Central()),
+        "memory: Midpoint [biased]": MemoryPZOS(differences=Midpoint()),
+        "memory: OneSided(inside)": MemoryPZOS(differences=OneSided(inside=True)),
+        "memory: Cycled": MemoryPZOS(directions=Cycled()),
+        "memory: Orthogonal, batch 4": MemoryPZOS(directions=Orthogonal(), batch=4),
+        "memory: Independent, batch 4": MemoryPZOS(batch=4),
+        "memory: DoWG": MemoryPZOS(step=DoWG()),
+        "memory: DoG(0.001)": MemoryPZOS(step=DoG(0.001)),
+        "memory: DoG(1)": MemoryPZOS(step=DoG(1.0)),
+        "memory: step 0.05": MemoryPZOS(step=0.05),
+        "secant: SecantMemory [biased]": SecantPZOS(prediction=SecantMemory()),
+        "secant: Independent [biased]": SecantPZOS(directions=Independent()),
+        "secant: DoWG [biased]": SecantPZOS(step=DoWG()),
+    }
+    return parts
+
+
 def main(arguments: Sequence[str] | None = None) -> float:
     parser = argparse.ArgumentParser(description="memory at its default step against tuned PZOS")
+    parser.add_argument("--variants", action="store_true")
     parser.add_argument("--targets", type=int, default=100)
     parser.add_argument("--queries", type=int, default=900)
     parser.add_argument("--instances", type=int, default=11)
@@ -74,7 +105,8 @@ def main(arguments: Sequence[str] | None = None) -> float:
     first = np.array([game.damage(p.x0, game.response(p.x0)) for game, p in zip(games, problems, strict=True)])
     lowest = np.array([white_box_value(game) for game in games])
     found: dict[str, Vector] = {}
-    for name, solver in solvers().items():
+    methods = solvers() | (variants() if options.variants else {})
+    for name, solver in methods.items():
         runs = [
             solve(p, solver, queries=options.queries, seed=i, monitor=False, progress=False)
             for i, p in enumerate(problems)
@@ -91,7 +123,7 @@ def report(gaps: dict[str, Vector], options: argparse.Namespace, seconds: float)
           f"{options.first_seed}; python {platform.python_version()}, numpy {np.__version__}, "
           f"scipy {scipy.__version__}; {seconds:.0f} s")  # fmt: skip
     tuned = sorted((name for name in gaps if name.startswith("PZOS ")), key=lambda name: np.median(gaps[name]))
-    for name in [*tuned[:3], "MemoryPZOS()", "SecantPZOS() [biased]"]:
+    for name in [*tuned[:3], *(name for name in gaps if name not in tuned)]:
         print(f"  {name:36s} median gap {np.median(gaps[name]):.2e}   worst {gaps[name].max():.2e}")
     best = float(np.median(gaps[tuned[0]]))
     ratio = best / float(np.median(gaps["MemoryPZOS()"]))

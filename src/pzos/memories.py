@@ -126,7 +126,7 @@ class Pairs:
 
     directions: tuple[Vector, ...] = ()
     slopes: tuple[Vector, ...] = ()
-    products: tuple[tuple[float, ...], ...] = ()
+    products: tuple[Vector, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,20 +158,13 @@ class PairMemory:
         for j, (v, slope, products) in enumerate(
             zip(learned.directions, learned.slopes, learned.products, strict=True)
         ):
-            weights[j] = dot(slope, at.grad_y) - dot(weights[:j], np.array(products))
+            weights[j] = dot(slope, at.grad_y) - dot(weights[:j], products)
             prediction += weights[j] * v
         return prediction
 
     def learn(self, learned: Pairs, at: LeaderValue, probes: Sequence[Probe]) -> Pairs:
         """Append the probes, and drop the oldest beyond ``pairs``."""
-        directions, slopes, products = learned.directions, learned.slopes, learned.products
-        for probe in probes:
-            if len(directions) == self.pairs:
-                directions, slopes = directions[1:], slopes[1:]
-                products = tuple(row[1:] for row in products[1:])
-            products = (*products, tuple(dot(v, probe.direction) for v in directions))
-            directions, slopes = (*directions, probe.direction), (*slopes, probe.slope)
-        return Pairs(directions, slopes, products)
+        return _appended(learned, probes, self.pairs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,8 +189,8 @@ class FittingMemory:
     def predict(self, learned: Regression | Pairs | None, x: Vector, at: LeaderValue) -> Vector:
         """Return B' grad_y f."""
         if isinstance(learned, Pairs):
-            return PairMemory().predict(learned, x, at)
-        return RegressionMemory().predict(learned, x, at)
+            return _PAIRS.predict(learned, x, at)
+        return _REGRESSION.predict(learned, x, at)
 
     def learn(
         self, learned: Regression | Pairs | None, at: LeaderValue, probes: Sequence[Probe]
@@ -206,9 +199,20 @@ class FittingMemory:
         size = at.grad_x.size + at.grad_y.size
         if at.grad_x.size * size > self.entries:
             pairs = learned if isinstance(learned, Pairs) else Pairs()
-            return PairMemory(max(20, self.entries // size)).learn(pairs, at, probes)
+            return _appended(pairs, probes, max(_PAIRS.pairs, self.entries // size))
         regression = learned if isinstance(learned, Regression) else None
-        return RegressionMemory().learn(regression, at, probes)
+        return _REGRESSION.learn(regression, at, probes)
+
+
+def _appended(learned: Pairs, probes: Sequence[Probe], limit: int) -> Pairs:
+    directions, slopes, products = learned.directions, learned.slopes, learned.products
+    for probe in probes:
+        if len(directions) == limit:
+            directions, slopes = directions[1:], slopes[1:]
+            products = tuple(row[1:] for row in products[1:])
+        products = (*products, np.array([dot(v, probe.direction) for v in directions]))
+        directions, slopes = (*directions, probe.direction), (*slopes, probe.slope)
+    return Pairs(directions, slopes, products)
 
 
 def check_count(faults: Faults, argument: str, value: object) -> bool:
@@ -232,3 +236,6 @@ def _times(matrix: Matrix, vector: Vector) -> Vector:
 def _transposed_times(matrix: Matrix, vector: Vector) -> Vector:
     product: Vector = np.einsum("ij,i->j", matrix, vector)
     return product
+
+
+_PAIRS, _REGRESSION = PairMemory(), RegressionMemory()
