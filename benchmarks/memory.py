@@ -6,8 +6,8 @@ SecantPZOS run with their defaults alone. ``--variants`` adds every prediction, 
 
     python benchmarks/memory.py [--variants] [--targets 100] [--queries 900] [--instances 11] [--first-seed 7000]
 
-gap = (best F seen at an iterate - F_best) / (F_0 - F_best), with F_best the lowest value of a long white-box descent
-(central differences of the exact follower, L-BFGS-B) and of all runs here.
+gap = (best F at an iterate, the last included, - F_best) / (F_0 - F_best), with F_best the lowest value of a long
+white-box descent (central differences of the exact follower, L-BFGS-B) and of all runs here.
 """
 
 from __future__ import annotations
@@ -107,10 +107,7 @@ def main(arguments: Sequence[str] | None = None) -> float:
     found: dict[str, Vector] = {}
     methods = solvers() | (variants() if options.variants else {})
     for name, solver in methods.items():
-        runs = [
-            solve(p, solver, queries=options.queries, seed=i, monitor=False, progress=False)
-            for i, p in enumerate(problems)
-        ]
+        runs = [solve(p, solver, queries=options.queries, seed=i, progress=False) for i, p in enumerate(problems)]
         found[name] = np.array([run.best_value for run in runs])
     lowest = np.minimum(lowest, np.min(list(found.values()), axis=0))
     gaps = {name: (values - lowest) / (first - lowest) for name, values in found.items()}
