@@ -15,7 +15,7 @@ import numpy as np
 from pzos.errors import InvalidInput
 from pzos.keys import Keys
 from pzos.leader import Leader
-from pzos.types import Purpose, Vector, dot
+from pzos.types import LeaderValue, Purpose, Vector, dot
 
 #: One entry per planned point; None where the follower failed and the failure policy lets the run go on.
 Answers: TypeAlias = Sequence[Vector | None]
@@ -94,6 +94,49 @@ def partial_estimate(leader: Leader, plan: TwoPointPlan, answers: Answers) -> Es
         term += gradient
         gradient = term
     return Estimate(gradient, at.value, len(pairs))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Probe:
+    """One answered difference: the response rose by ``rise`` over the length ``run`` along the unit vector v."""
+
+    direction: Vector
+    rise: Vector
+    run: float
+
+    @property
+    def slope(self) -> Vector:
+        """Return rise / run, an estimate of J v."""
+        return self.rise / self.run
+
+
+def predicted_estimate(at: LeaderValue, prediction: Vector, probes: Sequence[Probe]) -> Vector:
+    """Return the family of estimates around a prediction h of the gradient, averaged over the probes.
+
+        g = h + d/Q sum_q (D_q - h . v_q) v_q,   D_q = grad_x f . v_q + grad_y f . (rise_q / run_q)
+
+    ``prediction`` is p = h - grad_x f, the part of h that foresees J' grad_y f; in terms of p, which loses no digits,
+
+        g = grad_x f + p + d/Q sum_q (grad_y f . (rise_q / run_q) - p . v_q) v_q.
+
+    *Unbiased for every p fixed before the directions are drawn.* Let v be uniform on the sphere, independent of
+    x, p and the past, and s(v) = rise/run. Then E[d v v'] = I and, by the lemma on H_t (App. C; for one-sided
+    differences see :class:`pzos.differences.OneSided`), E[d s(v) v'] = J y_mu(x), so that
+
+        E[g | past] = grad_x f + p + E[d s(v) v']' grad_y f - E[d v v'] p = grad_x f + J y_mu(x)' grad_y f,
+
+    whatever p is: an element of the partial Goldstein set for mu <= delta, as for PZOS (p = 0, the same bits as
+    :func:`partial_estimate`). The theorem holds with its second-moment constant replaced: what multiplies d is
+    |J y_mu' grad_y f - p|^2 instead of |J y_mu' grad_y f|^2.
+    """
+    gradient = at.grad_x + prediction
+    count = len(probes)
+    weight = prediction.size / count
+    for probe in probes:
+        measured = (prediction.size / (probe.run * count)) * dot(at.grad_y, probe.rise)
+        foreseen = weight * dot(prediction, probe.direction)
+        gradient += (measured - foreseen) * probe.direction
+    return gradient
 
 
 def black_box_estimate(leader: Leader, plan: TwoPointPlan, answers: Answers) -> Estimate | None:
