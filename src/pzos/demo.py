@@ -15,6 +15,7 @@ from pzos.plots import BLACK, BLUE, GREEN, new_figure, tidy
 from pzos.result import Result
 from pzos.run import solve
 from pzos.schedules import Diminishing
+from pzos.solvers.base import AnySolver
 from pzos.solvers.smoothing import PZOS, ZOS
 
 _QUERIES = 600
@@ -40,7 +41,7 @@ def demo_results(seed: int) -> dict[str, Result]:
     """Run every method on the same game with the same budget of queries."""
     problem = SecurityGame.random(seed, targets=100).problem()
     step = Diminishing(0.05)
-    solvers = {"ZOS": ZOS(step, radius=0.1), "PZOS": PZOS(step, radius=0.1)}
+    solvers: dict[str, AnySolver] = {"ZOS": ZOS(step, radius=0.1), "PZOS": PZOS(step, radius=0.1)}
     return {name: solve(problem, solver, queries=_QUERIES, seed=seed) for name, solver in solvers.items()}
 
 
