@@ -137,5 +137,9 @@ def test_bounds_are_copied_and_read_only() -> None:
 
 def test_a_set_of_another_dimension_names_the_entry() -> None:
     assert pzos.Box([0, 0], 1).faults(2) == []
-    assert pzos.Box([0, 0], 1).faults(3) == ["domain: Box.lower has 2 entries: expected 3, one per entry of x0"]
-    assert pzos.Ball([0, 0], 1).faults(3) == ["domain: Ball.center has 2 entries: expected 3, one per entry of x0"]
+    assert pzos.Box([0, 0], 1).faults(3) == [
+        "domain: Box.lower has 2 entries: expected 3; give one number per entry of x0"
+    ]
+    assert pzos.Ball([0, 0], 1).faults(3) == [
+        "domain: Ball.center has 2 entries: expected 3; give one number per entry of x0"
+    ]
