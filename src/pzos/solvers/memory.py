@@ -115,6 +115,10 @@ class MemoryPZOS(_Remembering):
     are ``differences`` and ``directions``; what each does to the claim stands in its docstring. By default 2 queries
     a step (Q + 1), no step size to tune, and memory that fits d = 10^5.
 
+    Noise of the followers enters as noise / radius, times d: with noisy answers take a radius on which the response
+    changes by more than its noise, and :class:`~pzos.differences.Central`. (Six security games, n = 50, 1 % noise, 450
+    queries: median true gap 0.88 with radius 0.1 and 0.16 with radius 0.5.)
+
     With ``MemoryPZOS(step, radius, batch, LeaderPrediction(), Central())`` it is PZOS, bit for bit.
     """
 
@@ -132,8 +136,8 @@ class SecantPZOS(_Remembering):
     The followers' Jacobian is not estimated afresh but remembered, so there is no noise of size d to pay for; in
     exchange E[g | past] is not in the partial Goldstein set, the theorem says nothing, and where the response has
     kinks B may stay wrong. Far fewer queries than the unbiased methods where it works (recipe 2 of the design
-    notes); certify the result with fresh directions. Directions are cycled through random orthonormal bases, so
-    that B is complete after d probes.
+    notes), but noisy answers at a small radius can drive it above its start: certify the result with fresh
+    directions. Directions are cycled through random orthonormal bases, so that B is complete after d probes.
     """
 
     directions: Directions = field(default_factory=Cycled)
