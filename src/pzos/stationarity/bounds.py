@@ -6,13 +6,15 @@ Let g_1, ..., g_N be independent with mean m and covariance Sigma. The squared n
 
 and S is asymptotically normal as N grows (m != 0), and as the dimension grows (m = 0); for m = 0 in few dimensions
 its lower tail is shorter than normal. The bound inverts that test: the largest t with
-t^2 - S <= sqrt(z1^2 4 t^2 lambda/N + z^2 2 tr(Sigma^2)/(N(N-1))), which is a quadratic in t^2. Ingredients:
+t^2 - S <= z sqrt(4 t^2 lambda/N + 2 tr(Sigma^2)/(N(N-1))), which is a quadratic in t^2. Ingredients:
 
 * tr(Sigma^2) by its unbiased estimator for any distribution (Himeno and Yamada 2014), at least tr(Sigma)^2/d;
 * lambda = m'Sigma m/|m|^2 by the variance of p_i = g_i . mean_{j != i} g_j (leave-one-out, so that |g_i|^2 does not
-  enter it in high dimension) over |mean g|^2;
-* z a Student quantile with N - 1 degrees; z1 the same after Hall's (1992) correction for the skewness of p, taken
-  only where it widens the bound: estimates of the form d (w.v) v are skewed like a chi-square variable.
+  enter it in high dimension) over |mean g|^2, or with the noise taken out of both, (Var p - tr(Sigma^2)/(N-1))/S,
+  whichever is larger; the latter only where S is at least a fifth of |mean g|^2;
+* z a Student quantile with N - 1 degrees after Hall's (1992) correction for the skewness of p, taken only where it
+  widens the bound: estimates of the form d (w.v) v are skewed like a chi-square variable. The sample skewness of such
+  variables is too small on average and is raised by a fifth.
 
 S below zero counts as zero. Nothing here assumes normal data or N > d. It is asymptotic, not finite-sample; the
 repository's benchmark of certificates measures its coverage. :func:`finite_sample_bound` is the finite-sample one,
@@ -31,6 +33,10 @@ from pzos.types import Matrix, Vector, dot
 
 #: Below this many samples the moments that enter the bound mean nothing.
 FEWEST = 8
+#: Share of |mean g|^2 from which on the estimate of |m|^2 is good enough to divide by.
+_SIGNIFICANT = 0.2
+#: What the sample skewness is multiplied by.
+_SKEWNESS_RAISED = 1.2
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -75,16 +81,18 @@ def norm_upper_bound(samples: Matrix, confidence: float = 0.95, allowance: float
     squared = norm_squared - trace / count
     if trace <= 0.0 or norm_squared <= 0.0:
         return NormBound(sqrt(norm_squared) + allowance, squared, confidence, count, mean, allowance)
-    spread = 2.0 * _trace_of_square(centred, squares, trace) / (count * (count - 1))
+    square = _trace_of_square(centred, squares, trace)
     along_mean = np.einsum("ij,j->i", samples, mean)
     against = along_mean - np.einsum("ij,ij->i", samples, samples) / count
     against *= count / (count - 1.0)  # g_i . mean of the others
-    variance = float(against.var(ddof=1)) / norm_squared
-    z = _student(confidence, count - 1)
-    skewed = _skewed_quantile(z, against)
+    variance = float(against.var(ddof=1))
+    directional = variance / norm_squared
+    if squared > _SIGNIFICANT * norm_squared:
+        directional = max(directional, (variance - square / (count - 1)) / squared)
+    z = _skewed_quantile(_student(confidence, count - 1), against)
     start = max(squared, 0.0)
-    along = 2.0 * skewed**2 * variance / count
-    top = start + along + sqrt(along**2 + 2.0 * start * along + z**2 * spread)
+    along = 2.0 * z**2 * directional / count
+    top = start + along + sqrt(along**2 + 2.0 * start * along + 2.0 * z**2 * square / (count * (count - 1)))
     return NormBound(sqrt(top) + allowance, squared, confidence, count, mean, allowance)
 
 
@@ -146,7 +154,7 @@ def _skewed_quantile(z: float, sample: Vector) -> float:
     deviation = sqrt(float((centred**2).mean()))
     if deviation == 0.0:
         return z
-    skewness = float((centred**3).mean()) / deviation**3 / sqrt(sample.size)
+    skewness = _SKEWNESS_RAISED * float((centred**3).mean()) / deviation**3 / sqrt(sample.size)
     if skewness <= 1e-8:
         return z
     return max(z, 3.0 / skewness * (1.0 - cbrt(1.0 - skewness * (z + skewness / 6.0))))
