@@ -19,7 +19,7 @@ import numpy as np
 import pzos
 from pzos.errors import DamagedStudy, DifferentStudy, Faults
 from pzos.fingerprint import describe, describe_function, differences, listed
-from pzos.journal import FORMAT, Journal, create, damaged, open_journal
+from pzos.journal import FORMAT, Journal, create, open_journal
 from pzos.limits import Limits
 from pzos.rows import StoredAnswer, as_array, as_bytes
 from pzos.types import Query
@@ -41,13 +41,13 @@ def attach(study: Study, path: str | os.PathLike[str], *, read_only: bool = Fals
     try:
         if journal.header is not None:
             compare(place, json.loads(journal.header), header, any_version=any_version)
-        replay(study, journal)
+        study.set_clock(0.0)
+        replay(study, journal, journal.sequence_by_step())
         if journal.header is None and not read_only:
             journal.adopt(json.dumps(header, indent=1))
     except BaseException:
         journal.close()
         raise
-    study.journal = journal
 
 
 def checked_path(path: Any) -> Path:
@@ -129,14 +129,16 @@ def _series(version: str) -> list[str]:
 # ---- replay ---------------------------------------------------------------------------------------------------
 
 
-def replay(study: Study, journal: Journal) -> None:
-    """Tell the study everything in the journal, checking that it asks what was asked then, bit for bit.
+def replay(study: Study, journal: Journal, places: dict[int, list[int]]) -> None:
+    """Tell the study what the journal has for it, checking that it asks what was asked then, bit for bit.
+
+    A recovered study may have gaps. Its replay halts at the first one, and goes on by itself when the queries
+    there have been answered again: no answer that was saved is ever asked for a second time.
 
     The wall-time limit is left out of the replay (how long it took is no property of the trajectory) until only the
     closing answer of an ended study is left.
     """
-    places = journal.sequence_by_step()
-    limits, elapsed = study.limits, 0.0
+    limits, elapsed, study.journal = study.limits, study.elapsed, None
     study.limits = _without_seconds(limits)
     while (step := study.step) in places and not study.finished:
         rows = journal.answers(places[step])
@@ -151,11 +153,10 @@ def replay(study: Study, journal: Journal) -> None:
                 study.receive(row.response())
         if study.step == step:
             break
-    study.limits = limits
+    study.limits, study.journal = limits, journal
     study.set_clock(elapsed)
     if not study.finished and any(step > study.step for step in places):
-        missing = ", ".join(f"{query.step}.{query.index}" for query in study.ask())
-        raise damaged(journal.path, f"the answers to {missing} are missing, though later ones are there")
+        study.later = lambda: replay(study, journal, places)
 
 
 def _without_seconds(limits: Limits) -> Limits:

@@ -291,6 +291,8 @@ def _verified(path: Path, *, keep_keys: bool) -> tuple[str | None, set[tuple[int
     """Check the whole file without writing to it; return its header and, if asked for, the keys of its answers."""
     if not path.exists():
         raise InvalidInput(f"{path}: expected a study file; check the name, or make one with  pzos init")
+    if path.stat().st_size == 0:  # the store would take it for a new file and throw away the log beside it
+        raise damaged(path, "the file is empty")
     keys: set[tuple[int, int, str, bytes]] = set()
     try:
         with contextlib.closing(_connect(path, read_only=True)) as connection:
