@@ -25,6 +25,7 @@ import pzos
 import pzos.salvage as format_reader
 from pzos.errors import DamagedStudy, PzosError
 from pzos.journal import recover
+from pzos.run import drive
 
 STEPS = 8
 Span = tuple[str, int, int]
@@ -58,7 +59,7 @@ def run(path: Path, width: int, *, die: bool = False) -> tuple[bytes, int]:
     calls: list[int] = []
     game = problem(width, calls)
     study = pzos.Study.open(path, game.known(), pzos.PZOS(step=0.05, radius=0.1), steps=STEPS, seed=3)
-    result = pzos.run(study, pzos.Oracle(game.follower), progress=False)
+    result = drive(study, pzos.Oracle(game.follower), progress=False)
     if die:
         os.kill(os.getpid(), signal.SIGKILL)
     study.close()

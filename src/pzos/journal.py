@@ -16,7 +16,7 @@ import weakref
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from pzos.errors import DamagedStudy, InvalidInput, PzosError
+from pzos.errors import DamagedStudy, InvalidAnswer, InvalidInput, PzosError
 from pzos.locks import WriterLock
 from pzos.rows import (
     ANSWER_COLUMNS,
@@ -56,6 +56,7 @@ class Journal:
         self.read_only = lock is None
         self._connection = connection
         self._owner = os.getpid()
+        self._step, self._told = -1, dict[tuple[int, int, str, bytes], StoredAnswer]()
         self._finalizer = weakref.finalize(self, _shut, connection, lock, self._owner)
 
     # ---- reading ------------------------------------------------------------------------------------------
@@ -91,7 +92,18 @@ class Journal:
             raise InvalidInput(f"{self.path}: was opened read-only: expected no answers; open it without read_only")
         if self._owner != os.getpid():
             raise PzosError(f"{self.path}: tell answers in the process that opened the study, not in a forked child")
-        self._insert([to_columns(stored_answer(query, response, elapsed))])
+        row = stored_answer(query, response, elapsed)
+        if row.step != self._step:
+            self._step, self._told = row.step, {}
+        told = self._told.get(row.key)
+        if told is None:
+            self._insert([to_columns(row)])
+            self._told[row.key] = row
+        elif (told.y, told.failure) != (row.y, row.failure):  # the study turned it back because its leader failed
+            raise InvalidAnswer(
+                f"query {row.step}.{row.index}: was already answered differently: expected the answer in the file; "
+                "open the study again"
+            )
 
     def add(self, rows: Iterable[StoredAnswer]) -> None:
         """Write answers found elsewhere, all or none."""
