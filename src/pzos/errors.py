@@ -31,6 +31,30 @@ class NotConverged(PzosError, RuntimeError):
     """An equilibrium was not reached to the accuracy asked for; the message says how far it got."""
 
 
+class StudyFileError(PzosError):
+    """A study file cannot be used as it is; ``exit_code`` is what the command line returns."""
+
+    exit_code = 2
+
+
+class DifferentStudy(StudyFileError, ValueError):
+    """The file holds another study than the one asked for; the message names every difference."""
+
+    exit_code = 3
+
+
+class DamagedStudy(StudyFileError):
+    """The file is torn, truncated or changed; the message says what can be saved, and how."""
+
+    exit_code = 4
+
+
+class StudyBusy(StudyFileError):
+    """Another process is writing to the study; the message names it."""
+
+    exit_code = 5
+
+
 class MissingExtra(PzosError, ImportError):
     """An optional dependency is not installed; the message names the extra to install."""
 

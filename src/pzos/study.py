@@ -7,7 +7,10 @@ command line, experiments) drives this same object.
 
 from __future__ import annotations
 
+import os
 import time
+from collections.abc import Callable
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +18,7 @@ import numpy.typing as npt
 from pzos.admission import check_address, check_answer, check_known, check_same, check_solver, told_vector
 from pzos.errors import Faults, InvalidAnswer, InvalidInput, InvalidLeader
 from pzos.estimators import Plan
+from pzos.keeper import Keeper
 from pzos.keys import Keys, check_seed
 from pzos.limits import Limits, check_limits
 from pzos.problem import Known
@@ -74,6 +78,8 @@ class Study:
         self.queries = 0
         self.monitoring = 0
         self.failures = 0
+        self.journal: Keeper | None = None
+        self.later: Callable[[], None] | None = None  # answers a recovered study still has for steps to come
         self._stop: Stop | None = None
         self._finished = False
         self._plan: Plan | None = None
@@ -86,6 +92,39 @@ class Study:
         self._final_value = _UNKNOWN
         self._selected = Selection(known.x0, known.sign, self.task.keys)
         self._start = time.perf_counter()
+
+    @classmethod
+    def open(
+        cls,
+        path: str | os.PathLike[str],
+        known: Known,
+        solver: AnySolver,
+        *,
+        read_only: bool = False,
+        any_version: bool = False,
+        **settings: Any,
+    ) -> Self:
+        """Open the durable study at ``path``, or make it: replay what was told before, keep what is told from now on.
+
+        ``settings`` are those of :class:`Study`; limits may change between sessions, nothing else may. ``read_only``
+        looks on while another process writes; ``any_version`` takes a file of another version of pzos if it replays.
+        """
+        from pzos.durable import attach
+
+        study = cls(known, solver, **settings)
+        attach(study, path, read_only=read_only, any_version=any_version)
+        return study
+
+    def close(self) -> None:
+        """Close the file of a durable study; a study in memory has nothing to close."""
+        if self.journal is not None:
+            self.journal.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     # ---- asking -------------------------------------------------------------------------------------------
 
@@ -105,6 +144,20 @@ class Study:
         """How many steps are closed."""
         return self._step
 
+    @property
+    def finished(self) -> bool:
+        """Whether the study has ended; unlike :attr:`done` this opens no batch."""
+        return self._finished
+
+    @property
+    def elapsed(self) -> float:
+        """How many seconds the study has been going."""
+        return time.perf_counter() - self._start
+
+    def set_clock(self, elapsed: float) -> None:
+        """Go on as if ``elapsed`` seconds had passed since the start (earlier sessions count)."""
+        self._start = time.perf_counter() - elapsed
+
     def ask(self) -> list[Query]:
         """Return the open queries. Asking again gives the same ones, less those answered meanwhile."""
         self._prepare()
@@ -120,6 +173,9 @@ class Study:
 
     def _prepare(self) -> None:
         """Open the next batch, unless one is open or the study is over."""
+        if self.later is not None and not self._missing:
+            later, self.later = self.later, None
+            later()
         if self._missing or self._finished:
             return
         if self._stop is None:
@@ -213,6 +269,8 @@ class Study:
                 check_answer(response, shape)
                 self._response_shape = y.shape
             y.setflags(write=False)  # read-only, as the leader is handed this very array
+        if self.journal is not None:
+            self.journal.append(self._open[index], response, self.elapsed)
         self._answers[index] = response
         record = None
         if self._missing == 1:
