@@ -16,6 +16,8 @@ _HOMES = {
     "pzos.autodiff.jax": ("leader_from_jax",),
     "pzos.autodiff.torch": ("leader_from_torch",),
     "pzos.check": ("check_leader",),
+    "pzos.differences": ("Central", "Midpoint", "OneSided"),
+    "pzos.directions": ("Cycled", "Independent", "Orthogonal"),
     "pzos.errors": (
         "FollowerFailure",
         "InvalidAnswer",
@@ -25,22 +27,27 @@ _HOMES = {
         "NotConverged",
         "PzosError",
     ),
+    "pzos.estimators": ("black_box_estimate", "partial_estimate", "predicted_estimate"),
     "pzos.follower": ("Answer", "batched", "seeded"),
     "pzos.keys": ("Keys",),
     "pzos.leader": ("Leader", "leader_from_functions"),
+    "pzos.memories": ("FittingMemory", "PairMemory", "RegressionMemory", "SecantMemory"),
     "pzos.oracle": ("Oracle",),
+    "pzos.predictions": ("BlendPrediction", "LeaderPrediction", "ModelPrediction", "ZeroPrediction"),
     "pzos.problem": ("Known", "Problem"),
     "pzos.result": ("Result", "Stop"),
     "pzos.run": ("drive", "iterate", "maximize", "minimize", "solve"),
     "pzos.schedules": ("Constant", "Diminishing"),
     "pzos.sets": ("Ball", "Box", "Budget", "Nonnegative", "Simplex", "Whole"),
+    "pzos.solvers.memory": ("MemoryPZOS", "SecantPZOS"),
     "pzos.solvers.smoothing": ("PZOS", "ZOS"),
+    "pzos.steps": ("DoG", "DoWG"),
     "pzos.study": ("Study",),
     "pzos.trace": ("Record", "Trace"),
     "pzos.types": ("LeaderValue", "Purpose", "Query", "Response"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
-_ROOMS = ("games", "networks", "plots", "stationarity")
+_ROOMS = ("games", "networks", "plots", "stationarity", "testing")
 
 __all__ = sorted([*_HOME_OF, "__version__"])
 
@@ -48,6 +55,12 @@ if TYPE_CHECKING:
     from pzos.autodiff.jax import leader_from_jax as leader_from_jax
     from pzos.autodiff.torch import leader_from_torch as leader_from_torch
     from pzos.check import check_leader as check_leader
+    from pzos.differences import Central as Central
+    from pzos.differences import Midpoint as Midpoint
+    from pzos.differences import OneSided as OneSided
+    from pzos.directions import Cycled as Cycled
+    from pzos.directions import Independent as Independent
+    from pzos.directions import Orthogonal as Orthogonal
     from pzos.errors import FollowerFailure as FollowerFailure
     from pzos.errors import InvalidAnswer as InvalidAnswer
     from pzos.errors import InvalidInput as InvalidInput
@@ -55,13 +68,24 @@ if TYPE_CHECKING:
     from pzos.errors import MissingExtra as MissingExtra
     from pzos.errors import NotConverged as NotConverged
     from pzos.errors import PzosError as PzosError
+    from pzos.estimators import black_box_estimate as black_box_estimate
+    from pzos.estimators import partial_estimate as partial_estimate
+    from pzos.estimators import predicted_estimate as predicted_estimate
     from pzos.follower import Answer as Answer
     from pzos.follower import batched as batched
     from pzos.follower import seeded as seeded
     from pzos.keys import Keys as Keys
     from pzos.leader import Leader as Leader
     from pzos.leader import leader_from_functions as leader_from_functions
+    from pzos.memories import FittingMemory as FittingMemory
+    from pzos.memories import PairMemory as PairMemory
+    from pzos.memories import RegressionMemory as RegressionMemory
+    from pzos.memories import SecantMemory as SecantMemory
     from pzos.oracle import Oracle as Oracle
+    from pzos.predictions import BlendPrediction as BlendPrediction
+    from pzos.predictions import LeaderPrediction as LeaderPrediction
+    from pzos.predictions import ModelPrediction as ModelPrediction
+    from pzos.predictions import ZeroPrediction as ZeroPrediction
     from pzos.problem import Known as Known
     from pzos.problem import Problem as Problem
     from pzos.result import Result as Result
@@ -79,8 +103,12 @@ if TYPE_CHECKING:
     from pzos.sets import Nonnegative as Nonnegative
     from pzos.sets import Simplex as Simplex
     from pzos.sets import Whole as Whole
+    from pzos.solvers.memory import MemoryPZOS as MemoryPZOS
+    from pzos.solvers.memory import SecantPZOS as SecantPZOS
     from pzos.solvers.smoothing import PZOS as PZOS
     from pzos.solvers.smoothing import ZOS as ZOS
+    from pzos.steps import DoG as DoG
+    from pzos.steps import DoWG as DoWG
     from pzos.study import Study as Study
     from pzos.trace import Record as Record
     from pzos.trace import Trace as Trace
