@@ -72,7 +72,13 @@ ABOVE_THE_CORE = (
 ROOMS = (*CORE, *ABOVE_THE_CORE)
 
 #: Imports of a higher room inside a function: each one is a door that opens only when called.
-LAZY_UPWARD = {("result", "plots"), ("study", "durable"), ("run", "choose"), ("solvers", "choose")}
+LAZY_UPWARD = {
+    ("result", "plots"),
+    ("result", "stationarity"),
+    ("study", "durable"),
+    ("run", "choose"),
+    ("solvers", "choose"),
+}
 
 #: The front door names everything, and imports nothing until it is used.
 FRONT_DOOR = "__init__"

@@ -226,7 +226,6 @@ class Ball:
     def faults(self, dimension: int) -> list[str]:
         """Return a fault if the center has another length than x0."""
         if self.center.ndim == 1 and self.center.size != dimension:
-            return [
-                f"domain: Ball.center has {self.center.size} entries: expected {dimension}; give one number per entry of x0"
-            ]
+            has = self.center.size
+            return [f"domain: Ball.center has {has} entries: expected {dimension}; give one number per entry of x0"]
         return []

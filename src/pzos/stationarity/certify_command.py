@@ -59,7 +59,7 @@ def _point(args: argparse.Namespace, problem: Problem) -> Vector:
 def _certified(args: argparse.Namespace, problem: Problem, x: Vector, solver: CertificateSolver) -> Certificate:
     """Drive the certificate's own study, in memory or kept in a file."""
     from pzos.oracle import Oracle
-    from pzos.run import run as drive
+    from pzos.run import drive
     from pzos.study import Study
 
     known = known_at("certify", problem.known(), x)
