@@ -102,7 +102,7 @@ class Box:
     def faults(self, dimension: int) -> list[str]:
         """Return a fault for each bound whose length is not the dimension."""
         return [
-            f"domain: Box.{name} has {bound.size} entries: expected {dimension}, one per entry of x0"
+            f"domain: Box.{name} has {bound.size} entries: expected {dimension}; give one number per entry of x0"
             for name, bound in (("lower", self.lower), ("upper", self.upper))
             if bound.ndim == 1 and bound.size != dimension
         ]
@@ -226,6 +226,6 @@ class Ball:
     def faults(self, dimension: int) -> list[str]:
         """Return a fault if the center has another length than x0."""
         if self.center.ndim == 1 and self.center.size != dimension:
-            found = f"domain: Ball.center has {self.center.size} entries"
-            return [f"{found}: expected {dimension}; give one number per entry of x0"]
+            has = self.center.size
+            return [f"domain: Ball.center has {has} entries: expected {dimension}; give one number per entry of x0"]
         return []
