@@ -19,6 +19,7 @@ import pzos
 from pzos.games import SecurityGame
 from pzos.games.derivatives import security_jacobian
 from pzos.keys import Keys, Role
+from pzos.run import run
 from pzos.stationarity import CertificateSolver
 from pzos.types import Vector
 
@@ -95,7 +96,7 @@ def measure(known: Known, repeats: int, solver: CertificateSolver) -> tuple[floa
     start = time.perf_counter()
     for seed in range(repeats):
         study = pzos.Study(known.problem.known(), solver, seed=seed, steps=1, monitor=False)
-        pzos.run(study, pzos.Oracle(known.problem.follower), progress=False)
+        run(study, pzos.Oracle(known.problem.follower), progress=False)
         bounds.append(study.state.report.partial.upper)
     seconds = (time.perf_counter() - start) / repeats
     upper = np.array(bounds)
