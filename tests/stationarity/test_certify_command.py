@@ -5,7 +5,7 @@ import pytest
 
 import pzos
 from pzos.errors import InvalidInput
-from pzos.run import run
+from pzos.run import drive
 from pzos.stationarity import certify_command
 
 GAME = """
@@ -54,12 +54,11 @@ def test_a_missing_study_is_named(game: Path, tmp_path: Path) -> None:
         certify_command.run(args)
 
 
-@pytest.mark.skipif(not hasattr(pzos.Study, "open"), reason="durable studies are not in this build")
 def test_a_durable_study_is_certified(game: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     problem, solver = certify_command.load(f"{game}:problem"), certify_command.load(f"{game}:solver")
     path, kept = tmp_path / "run.study", tmp_path / "certificate.study"
-    with pzos.Study.open(path, problem.known(), solver, steps=30) as study:  # type: ignore[attr-defined]
-        result = run(study, pzos.Oracle(problem.follower), progress=False)
+    with pzos.Study.open(path, problem.known(), solver, steps=30) as study:
+        result = drive(study, pzos.Oracle(problem.follower), progress=False)
     expected = result.certify(problem, delta=0.5, queries=101)
     words = [str(path), "--problem", f"{game}:problem", "--solver", f"{game}:solver", "--delta", "0.5"]
     words += ["--queries", "101", "--keep", str(kept)]

@@ -115,6 +115,19 @@ class _With:
         self.state, self.learned, self.x, self.value = state, learned, state.x, state.value
 
 
+def test_the_memory_of_memory_pzos_narrows_the_first_certificate() -> None:
+    problem, _, unit = linear_problem(12, 2.0)
+    excesses = []
+    for inner in (pzos.MemoryPZOS(), pzos.PZOS(step=0.02, radius=0.05)):
+        # 16 directions for 12 dimensions: too few for the pilot alone to remove the noise
+        solver = StopWhenStationary(inner, delta=0.1, epsilon=1e-12, first=16, growth=1.0)
+        study, _ = solved(solver, problem, queries=1000)
+        report = latest_certificate(study.state)
+        assert report is not None
+        excesses.append((report.partial.upper - report.partial.estimate) / unit)
+    assert excesses[0] < 0.1 * excesses[1]
+
+
 def test_other_states_have_no_certificate_and_faults_are_named() -> None:
     assert latest_certificate(object()) is None
     with pytest.raises(InvalidInput, match=r"(?s)solver.*delta.*share"):
