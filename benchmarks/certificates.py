@@ -3,7 +3,10 @@
 Each row repeats a certificate with fresh directions and compares its upper bound with the norm of E g computed
 without sampling. Excess is (median bound - true norm)/|J' grad_y f|. Run:
 
-    python benchmarks/certificates.py [--repeats 400] [--directions 200] [--dimension 20]
+    python benchmarks/certificates.py [--repeats 400] [--directions 200] [--dimension 20] [--seed 0]
+
+The constants of the bound (skewness raised by a fifth, and so on) were settled after a look at seed 0: for a figure
+that no choice has seen, give another seed. It renews the instances and every direction.
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ import pzos
 from pzos.games import SecurityGame
 from pzos.games.derivatives import security_jacobian
 from pzos.keys import Keys, Role
+from pzos.run import drive
 from pzos.stationarity import CertificateSolver
 from pzos.types import Vector
 
@@ -89,25 +93,25 @@ def _size(vector: Vector) -> float:
     return float(np.linalg.norm(vector))
 
 
-def measure(known: Known, repeats: int, solver: CertificateSolver) -> tuple[float, float, float]:
+def measure(known: Known, repeats: int, solver: CertificateSolver, first: int = 0) -> tuple[float, float, float]:
     """Return the share of repeats that cover, the median excess in units of |J' grad_y f|, and seconds per run."""
     bounds = []
     start = time.perf_counter()
-    for seed in range(repeats):
+    for seed in range(first, first + repeats):
         study = pzos.Study(known.problem.known(), solver, seed=seed, steps=1, monitor=False)
-        pzos.run(study, pzos.Oracle(known.problem.follower), progress=False)
+        drive(study, pzos.Oracle(known.problem.follower), progress=False)
         bounds.append(study.state.report.partial.upper)
     seconds = (time.perf_counter() - start) / repeats
     upper = np.array(bounds)
     return float(np.mean(upper >= known.norm)), float(np.median(upper) - known.norm) / known.response, seconds
 
 
-def problems(dimension: int) -> list[Known]:
+def problems(dimension: int, seed: int = 0) -> list[Known]:
     """Return every problem of the table."""
     return [
-        *(linear_problem(dimension, share) for share in (0.0, 0.3, 1.0, 3.0)),
-        *(absolute_problem(dimension, share) for share in (0.0, 0.3, 1.0, 3.0)),
-        *(security_problem(dimension, steps) for steps in (0, 5, 100)),
+        *(linear_problem(dimension, share, seed) for share in (0.0, 0.3, 1.0, 3.0)),
+        *(absolute_problem(dimension, share, seed) for share in (0.0, 0.3, 1.0, 3.0)),
+        *(security_problem(dimension, steps, seed) for steps in (0, 5, 100)),
     ]
 
 
@@ -117,14 +121,15 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=400)
     parser.add_argument("--directions", type=int, default=200)
     parser.add_argument("--dimension", type=int, default=20)
+    parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args()
     print(f"pzos {pzos.__version__}, numpy {np.__version__}: {args.repeats} certificates at 95 %, ", end="")
-    print(f"{args.directions} directions, d = {args.dimension}")
+    print(f"{args.directions} directions, d = {args.dimension}, seed {args.seed}")
     print(f"{'problem':<26}{'|Eg| / |Jg|':>12}  {'prediction':<11}{'coverage':>9}{'excess':>11}{'ms':>7}")
-    for known in problems(args.dimension):
+    for known in problems(args.dimension, args.seed):
         for prediction in ("none", "pilot"):
             solver = CertificateSolver(known.delta, args.directions, prediction=prediction, projected=False)
-            coverage, excess, seconds = measure(known, args.repeats, solver)
+            coverage, excess, seconds = measure(known, args.repeats, solver, 1000 * args.seed)
             ratio = known.norm / known.response
             print(f"{known.name:<26}{ratio:12.4g}  {prediction:<11}{coverage:9.4f}{excess:11.2e}{1e3 * seconds:7.1f}")
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from pzos.errors import FollowerFailure, InvalidInput
-from pzos.problem import Known, Problem, require_problem
+from pzos.problem import Problem, require_problem
 from pzos.stationarity.batch import known_at
 from pzos.stationarity.certificate import Certificate, CertificateSolver
 from pzos.types import Vector
@@ -48,9 +48,11 @@ def run(args: argparse.Namespace) -> int:
 
 def _point(args: argparse.Namespace, problem: Problem) -> Vector:
     """Replay the study and return the point asked for."""
+    from pzos.study import Study
+
     if not Path(args.study).exists():
         raise InvalidInput(f"certify: STUDY = {args.study!r}: expected the file of a study; check the path")
-    with _durable(args.study, problem.known(), load(args.solver), read_only=True) as study:
+    with Study.open(args.study, problem.known(), load(args.solver), read_only=True) as study:
         result = study.result()
     points: dict[str, Vector] = {"last": result.x, "best": result.best_x, "random": result.random_x}
     return points[args.at]
@@ -64,24 +66,14 @@ def _certified(args: argparse.Namespace, problem: Problem, x: Vector, solver: Ce
 
     known = known_at("certify", problem.known(), x)
     settings: dict[str, Any] = {"seed": args.seed, "steps": 1, "monitor": False}
-    study: Any = (
-        Study(known, solver, **settings) if args.keep is None else _durable(args.keep, known, solver, **settings)
-    )
-    drive(study, Oracle(problem.follower, seed=args.seed))
-    if args.keep is not None:
-        study.close()
-    if study.state.report is None:
+    opened = Study(known, solver, **settings) if args.keep is None else Study.open(args.keep, known, solver, **settings)
+    with opened as study:
+        drive(study, Oracle(problem.follower, seed=args.seed))
+    state: Any = study.state
+    if state.report is None:
         raise FollowerFailure(f"certify: {study.failures} of {study.queries} queries failed: too few answers are left")
-    certificate: Certificate = study.state.report
+    certificate: Certificate = state.report
     return certificate
-
-
-def _durable(path: str, known: Known, solver: Any, **settings: Any) -> Any:
-    """Open a durable study."""
-    from pzos.study import Study
-
-    opener: Any = Study
-    return opener.open(path, known, solver, **settings)
 
 
 def load(name: str) -> Any:
