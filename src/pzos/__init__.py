@@ -15,19 +15,28 @@ __version__ = "0.1.0"
 _HOMES = {
     "pzos.autodiff.jax": ("leader_from_jax",),
     "pzos.autodiff.torch": ("leader_from_torch",),
+    "pzos.cached": ("Cached",),
     "pzos.check": ("check_leader",),
+    "pzos.command_follower": ("CommandFollower",),
     "pzos.differences": ("Central", "Midpoint", "OneSided"),
     "pzos.directions": ("Cycled", "Independent", "Orthogonal"),
     "pzos.errors": (
+        "DamagedStudy",
+        "DifferentStudy",
         "FollowerFailure",
+        "FollowerTimeout",
         "InvalidAnswer",
         "InvalidInput",
         "InvalidLeader",
         "MissingExtra",
         "NotConverged",
         "PzosError",
+        "StudyBusy",
+        "StudyFileError",
     ),
     "pzos.estimators": ("black_box_estimate", "partial_estimate", "predicted_estimate"),
+    "pzos.executors": ("DaskExecutor", "Renewed", "as_executor"),
+    "pzos.failures": ("Tolerance", "TolerantOracle"),
     "pzos.follower": ("Answer", "batched", "seeded"),
     "pzos.keys": ("Keys",),
     "pzos.leader": ("Leader", "leader_from_functions"),
@@ -45,6 +54,7 @@ _HOMES = {
     "pzos.study": ("Study",),
     "pzos.trace": ("Record", "Trace"),
     "pzos.types": ("LeaderValue", "Purpose", "Query", "Response"),
+    "pzos.workers": ("Workers",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 _ROOMS = ("games", "networks", "plots", "stationarity", "testing")
@@ -54,23 +64,35 @@ __all__ = sorted([*_HOME_OF, "__version__"])
 if TYPE_CHECKING:
     from pzos.autodiff.jax import leader_from_jax as leader_from_jax
     from pzos.autodiff.torch import leader_from_torch as leader_from_torch
+    from pzos.cached import Cached as Cached
     from pzos.check import check_leader as check_leader
+    from pzos.command_follower import CommandFollower as CommandFollower
     from pzos.differences import Central as Central
     from pzos.differences import Midpoint as Midpoint
     from pzos.differences import OneSided as OneSided
     from pzos.directions import Cycled as Cycled
     from pzos.directions import Independent as Independent
     from pzos.directions import Orthogonal as Orthogonal
+    from pzos.errors import DamagedStudy as DamagedStudy
+    from pzos.errors import DifferentStudy as DifferentStudy
     from pzos.errors import FollowerFailure as FollowerFailure
+    from pzos.errors import FollowerTimeout as FollowerTimeout
     from pzos.errors import InvalidAnswer as InvalidAnswer
     from pzos.errors import InvalidInput as InvalidInput
     from pzos.errors import InvalidLeader as InvalidLeader
     from pzos.errors import MissingExtra as MissingExtra
     from pzos.errors import NotConverged as NotConverged
     from pzos.errors import PzosError as PzosError
+    from pzos.errors import StudyBusy as StudyBusy
+    from pzos.errors import StudyFileError as StudyFileError
     from pzos.estimators import black_box_estimate as black_box_estimate
     from pzos.estimators import partial_estimate as partial_estimate
     from pzos.estimators import predicted_estimate as predicted_estimate
+    from pzos.executors import DaskExecutor as DaskExecutor
+    from pzos.executors import Renewed as Renewed
+    from pzos.executors import as_executor as as_executor
+    from pzos.failures import Tolerance as Tolerance
+    from pzos.failures import TolerantOracle as TolerantOracle
     from pzos.follower import Answer as Answer
     from pzos.follower import batched as batched
     from pzos.follower import seeded as seeded
@@ -116,6 +138,7 @@ if TYPE_CHECKING:
     from pzos.types import Purpose as Purpose
     from pzos.types import Query as Query
     from pzos.types import Response as Response
+    from pzos.workers import Workers as Workers
 
 
 def __getattr__(name: str) -> Any:

@@ -27,6 +27,10 @@ class FollowerFailure(PzosError, RuntimeError):
     """The followers did not answer a query."""
 
 
+class FollowerTimeout(FollowerFailure):
+    """The followers took longer than they were given; the work was stopped."""
+
+
 class NotConverged(PzosError, RuntimeError):
     """An equilibrium was not reached to the accuracy asked for; the message says how far it got."""
 

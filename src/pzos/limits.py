@@ -13,6 +13,9 @@ from pzos.types import as_number
 #: What a run without any limit is given, so that ``while not study.done`` ends.
 DEFAULT_STEPS = 1000
 
+#: The rate of failures is judged once this many queries were answered or failed.
+FEWEST_JUDGED = 20
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:
@@ -22,16 +25,23 @@ class Limits:
     queries: int | None = None
     seconds: float | None = None
     target: float | None = None
+    failure_rate: float | None = None
 
     def __post_init__(self) -> None:
         faults = Faults("Limits")
-        check_limits(faults, self.steps, self.queries, self.seconds, self.target)
+        check_limits(faults, self.steps, self.queries, self.seconds, self.target, self.failure_rate)
         faults.raise_if_any()
         if self.steps is None and self.queries is None and self.seconds is None:
             object.__setattr__(self, "steps", DEFAULT_STEPS)
 
+    def fails_too_often(self, failures: int, told: int) -> bool:
+        """Tell whether more than ``failure_rate`` of the queries told failed, once there are enough to judge."""
+        return self.failure_rate is not None and told >= FEWEST_JUDGED and failures > self.failure_rate * told
 
-def check_limits(faults: Faults, steps: object, queries: object, seconds: object, target: object) -> None:
+
+def check_limits(
+    faults: Faults, steps: object, queries: object, seconds: object, target: object, failure_rate: object = None
+) -> None:
     """Note a fault for every limit that is neither None nor a number of its kind."""
     for name, count in (("steps", steps), ("queries", queries)):
         whole = isinstance(count, int | np.integer) and not isinstance(count, bool)
@@ -43,3 +53,6 @@ def check_limits(faults: Faults, steps: object, queries: object, seconds: object
     goal = as_number(target)
     ok = target is None or (goal is not None and isfinite(goal))
     faults.check(ok, "target", target, "a finite number", "give the value of F to stop at, or None for no limit")
+    share = as_number(failure_rate)
+    ok = failure_rate is None or (share is not None and 0 < share <= 1)
+    faults.check(ok, "failure_rate", failure_rate, "a share in (0, 1]", "try failure_rate=0.5, or None for no limit")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 import numpy.typing as npt
@@ -22,6 +24,8 @@ from pzos.types import Response, Sense
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
+
+    from pzos.failures import Tolerance
 
 #: The library's logger: silent unless the program that uses the library configures logging.
 logger = logging.getLogger("pzos")
@@ -64,27 +68,42 @@ def solve(
     seed: int = 0,
     monitor: bool = True,
     executor: Executor | None = None,
+    tolerance: Tolerance | None = None,
+    path: str | os.PathLike[str] | None = None,
     progress: bool | None = None,
 ) -> Result:
     """Run ``solver`` on ``problem`` until a limit is reached, and return the result.
 
     ``steps``, ``queries`` (the algorithm's), ``seconds`` and ``target`` are limits; without any, 1000 steps are
-    taken. ``executor`` answers the queries of a step in parallel, with the same bits. ``progress`` shows a bar;
-    by default only on a terminal. Ctrl-C returns the partial result.
+    taken. ``executor`` answers the queries of a step in parallel, with the same bits. ``tolerance`` says what to do
+    about a follower that fails. With ``path`` the run is durable: every answer is kept in that file before it is used,
+    and the same call goes on where a killed one ended. ``progress`` shows a bar; by default only on a terminal.
+    Ctrl-C returns the partial result.
     """
     require_problem("solve", problem)
-    study = Study(
-        problem.known(),
-        solver,
-        seed=seed,
-        steps=steps,
-        queries=queries,
-        seconds=seconds,
-        target=target,
-        monitor=monitor,
-    )
-    oracle = Oracle(problem.follower, seed=seed, executor=executor)
-    return drive(study, oracle, progress=progress)
+    settings: dict[str, Any] = {
+        "seed": seed,
+        "steps": steps,
+        "queries": queries,
+        "seconds": seconds,
+        "target": target,
+        "failure_rate": None if tolerance is None else tolerance.failure_rate,
+        "monitor": monitor,
+    }
+    known = problem.known()
+    study = Study(known, solver, **settings) if path is None else Study.open(path, known, solver, **settings)
+    with study, _oracle(problem.follower, seed, executor, tolerance) as oracle:
+        return drive(study, oracle, progress=progress)
+
+
+def _oracle(
+    follower: Follower, seed: int, executor: Executor | None, tolerance: Tolerance | None
+) -> AbstractContextManager[Oracle]:
+    if tolerance is None:
+        return nullcontext(Oracle(follower, seed=seed, executor=executor))
+    from pzos.failures import TolerantOracle
+
+    return TolerantOracle(follower, tolerance, seed=seed, executor=executor)
 
 
 def drive(study: Study, oracle: Oracle, *, progress: bool | None = None) -> Result:

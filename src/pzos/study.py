@@ -60,17 +60,18 @@ class Study:
         queries: int | None = None,
         seconds: float | None = None,
         target: float | None = None,
+        failure_rate: float | None = None,
         monitor: bool = True,
     ) -> None:
         faults = Faults("Study")
         check_known(faults, known)
         check_solver(faults, solver)
-        check_limits(faults, steps, queries, seconds, target)
+        check_limits(faults, steps, queries, seconds, target, failure_rate)
         check_seed(faults, seed)
         faults.raise_if_any()
         self.known = known
         self.solver = solver
-        self.limits = Limits(steps, queries, seconds, target)
+        self.limits = Limits(steps, queries, seconds, target, failure_rate)
         self.monitor = bool(monitor)
         self.task = Task(self.known, Keys(seed))
         self.trace = Trace()
@@ -199,6 +200,8 @@ class Study:
             return Stop.QUERIES
         if limits.seconds is not None and time.perf_counter() - self._start >= limits.seconds:
             return Stop.SECONDS
+        if limits.failure_rate is not None and limits.fails_too_often(self.failures, self.queries + self.monitoring):
+            return Stop.FAILURES
         return self.solver.stop(self.task, self.state)
 
     def _open_batch(self, plan: Plan) -> None:

@@ -1,0 +1,208 @@
+"""Where queries and runs are computed: any ``concurrent.futures.Executor``, or a Dask cluster, whose workers may die.
+
+:func:`as_executor` turns what a user has (an executor, a ``distributed.Client``, the address of a scheduler, a number
+of processes) into an executor that does lost work again, and never hangs.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future
+from typing import Any, NamedTuple
+
+from pzos.errors import Faults, FollowerFailure, MissingExtra, PzosError
+from pzos.workers import ONE_THREAD, Workers, packed
+
+_RESUBMITS = 20
+
+
+def as_executor(place: Any, *, timeout: float | None = None) -> Executor:
+    """Return an executor for ``place``.
+
+    A whole number means that many :class:`pzos.Workers`; text is the address of a Dask scheduler (``"local:4"`` starts
+    a cluster of 4 worker processes here); a ``distributed.Client`` and any executor are taken as they are.
+    """
+    if isinstance(place, Executor):
+        return place
+    if isinstance(place, int) and not isinstance(place, bool):
+        return Workers(place, timeout=timeout)
+    if isinstance(place, str) or type(place).__module__.startswith("distributed."):
+        return DaskExecutor(place)
+    faults = Faults("as_executor")
+    faults.check(False, "place", place, "an executor, a Dask client or address, or a number of workers", "try 4")
+    faults.raise_if_any()
+    raise PzosError("unreachable")  # raise_if_any has raised
+
+
+class _Call(NamedTuple):
+    """A job."""
+
+    function: Callable[..., Any]
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+
+
+class _Opaque:
+    """A job that Dask takes as one thing, without looking for tasks inside its arguments."""
+
+    def __init__(self, call: _Call) -> None:
+        self.call = call
+
+    def __call__(self) -> Any:
+        return self.call.function(*self.call.args, **self.call.kwargs)
+
+
+class _Resubmitting(Executor):
+    """An executor on top of another one that gives lost jobs to it again."""
+
+    def __init__(self, resubmits: int) -> None:
+        self.resubmits = resubmits
+        self.resubmitted = 0
+        self._lock = threading.Lock()
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        """Have ``fn(*args, **kwargs)`` computed, however many workers die over it (up to a limit)."""
+        outer: Future[Any] = Future()
+        outer.set_running_or_notify_cancel()  # from here on only this executor settles it
+        self._start(outer, _Call(fn, args, kwargs), 0)
+        return outer
+
+    def _start(self, outer: Future[Any], job: _Call, lost: int) -> None:
+        raise NotImplementedError
+
+    def _lost(self, outer: Future[Any], job: _Call, lost: int, error: BaseException) -> None:
+        if lost >= self.resubmits:
+            outer.set_exception(
+                FollowerFailure(
+                    f"the query was lost with its worker {lost + 1} times ({error}); is it what kills them?"
+                )
+            )
+            return
+        with self._lock:
+            self.resubmitted += 1
+        self._start(outer, job, lost + 1)
+
+
+class Renewed(_Resubmitting):
+    """Any executor whose workers may die, made by ``factory``; a broken one is replaced and its jobs are done again.
+
+    >>> from concurrent.futures import ThreadPoolExecutor
+    >>> with Renewed(lambda: ThreadPoolExecutor(2)) as executor:
+    ...     executor.submit(abs, -3).result()
+    3
+    """
+
+    def __init__(self, factory: Callable[[], Executor], *, resubmits: int = _RESUBMITS) -> None:
+        super().__init__(resubmits)
+        self._factory = factory
+        self._executor = factory()
+
+    def _start(self, outer: Future[Any], job: _Call, lost: int) -> None:
+        used = self._executor
+        try:
+            inner = used.submit(job.function, *job.args, **job.kwargs)
+        except BrokenExecutor:
+            used = self._renew(used)
+            inner = used.submit(job.function, *job.args, **job.kwargs)
+        inner.add_done_callback(lambda done: self._settle(outer, job, lost, done, used))
+
+    def _settle(self, outer: Future[Any], job: _Call, lost: int, inner: Future[Any], used: Executor) -> None:
+        error = CancelledError() if inner.cancelled() else inner.exception()
+        if error is None:
+            outer.set_result(inner.result())
+        elif isinstance(error, BrokenExecutor):
+            self._renew(used)
+            # a callback runs in the broken pool's own thread, which must not wait for the new one
+            threading.Thread(target=self._lost, args=(outer, job, lost, error), daemon=True).start()
+        else:
+            outer.set_exception(error)
+
+    def _renew(self, broken: Executor) -> Executor:
+        with self._lock:
+            if self._executor is broken:
+                broken.shutdown(wait=False)
+                self._executor = self._factory()
+            return self._executor
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """Shut the present executor down."""
+        self._executor.shutdown(wait=wait, cancel_futures=cancel_futures)
+
+
+class DaskExecutor(_Resubmitting):
+    """A Dask cluster as an executor.
+
+    ``client`` is a ``distributed.Client``, the address of a scheduler, or ``"local:4"`` for a cluster of 4 worker
+    processes on this machine. Dask gives up on a job after a few of its workers died; here it is submitted again.
+    """
+
+    def __init__(self, client: Any, *, resubmits: int = _RESUBMITS) -> None:
+        super().__init__(resubmits)
+        self._distributed = _imported()
+        self._owned: list[Any] = []
+        self.client = self._connected(client) if isinstance(client, str) else client
+        lost = (self._distributed.scheduler.KilledWorker, self._distributed.CancelledError, CancelledError)
+        self._signs_of_loss: tuple[type[BaseException], ...] = (*lost, OSError)
+        self.client.run(_pin_threads)
+
+    def _connected(self, address: str) -> Any:
+        distributed = self._distributed
+        faults = Faults("DaskExecutor")
+        if address.startswith("local:"):
+            count = address.removeprefix("local:")
+            faults.check(count.isdigit() and int(count) > 0, "client", address, "local:N, N workers", "try local:4")
+            faults.raise_if_any()
+            cluster = distributed.LocalCluster(
+                n_workers=int(count), threads_per_worker=1, processes=True, dashboard_address=None
+            )
+            self._owned.append(cluster)
+            address = cluster.scheduler_address
+        try:
+            client = distributed.Client(address, timeout="10s", set_as_default=False)
+        except (OSError, ValueError, TimeoutError) as error:
+            raise PzosError(
+                f"dask: no scheduler answers at {address!r} ({error}); start one with `dask scheduler`, "
+                'and give its address, e.g. "tcp://127.0.0.1:8786"'
+            ) from error
+        self._owned.insert(0, client)
+        return client
+
+    def _start(self, outer: Future[Any], job: _Call, lost: int) -> None:
+        try:
+            inner = self.client.submit(_Opaque(job), pure=False)
+        except Exception:  # Dask packs by its own means; where they fail, ours say what to do
+            packed(tuple(job))
+            raise
+        inner.add_done_callback(lambda done: self._settle(outer, job, lost, done))
+
+    def _settle(self, outer: Future[Any], job: _Call, lost: int, inner: Any) -> None:
+        try:
+            value = inner.result(timeout=60)
+        except self._signs_of_loss as error:
+            self._lost(outer, job, lost, error)
+        except Exception as error:  # noqa: BLE001  # whatever a job raises belongs to the one who submitted it
+            outer.set_exception(error)
+        else:
+            outer.set_result(value)
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """Close what this executor opened itself; a client it was given stays open."""
+        for owned in self._owned:
+            owned.close()
+        self._owned.clear()
+
+
+def _pin_threads() -> None:
+    """Run on each worker: one thread for the libraries that have not read their environment yet."""
+    import os
+
+    os.environ.update(ONE_THREAD)
+
+
+def _imported() -> Any:
+    try:
+        import distributed
+    except ImportError as error:
+        raise MissingExtra("distributed", "dask", "a Dask cluster") from error
+    return distributed

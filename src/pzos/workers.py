@@ -1,0 +1,243 @@
+"""Worker processes that may die or hang: their work is done again elsewhere, and nothing ever waits for ever.
+
+:class:`Workers` is a ``concurrent.futures.Executor``. Each worker is a process in a process group of its own,
+so that a query over its time is ended together with every process it started. BLAS and OpenMP run on one thread in a
+worker: many workers with many threads each are slower, and their number must not change the last bits of an answer.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+import queue
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, Future
+from multiprocessing import connection, reduction
+from multiprocessing.process import BaseProcess
+from typing import Any, NamedTuple
+
+from pzos.errors import Faults, FollowerFailure, FollowerTimeout, InvalidInput, shown
+
+#: What keeps the numerical libraries of a worker to one thread.
+ONE_THREAD = dict.fromkeys(
+    (
+        "OMP_NUM_THREADS",
+        "OPENBLAS_NUM_THREADS",
+        "MKL_NUM_THREADS",
+        "NUMBA_NUM_THREADS",
+        "VECLIB_MAXIMUM_THREADS",
+    ),
+    "1",
+)
+_environment = threading.Lock()
+
+
+class _Job(NamedTuple):
+    future: Future[Any]
+    payload: bytes
+
+
+class Workers(Executor):
+    """``count`` worker processes.
+
+    ``timeout`` ends a job, and every process it started, after that many seconds (FollowerTimeout). A job whose worker
+    dies is given to a fresh worker up to ``resubmits`` times; one that kills every worker fails (FollowerFailure).
+    """
+
+    def __init__(
+        self, count: int, *, timeout: float | None = None, resubmits: int = 5, start_method: str = "spawn"
+    ) -> None:
+        faults = Faults("Workers")
+        faults.check(isinstance(count, int) and count >= 1, "count", count, "a whole number, 1 or more", "try 4")
+        faults.check(timeout is None or timeout > 0, "timeout", timeout, "seconds, more than 0", "or None for no limit")
+        faults.check(resubmits >= 0, "resubmits", resubmits, "a whole number, 0 or more", "try 5")
+        methods = multiprocessing.get_all_start_methods()
+        faults.check(start_method in methods, "start_method", start_method, f"one of {', '.join(methods)}", "try spawn")
+        faults.raise_if_any()
+        self.count, self.timeout, self.resubmits = count, timeout, resubmits
+        self.deaths = 0
+        self._context = multiprocessing.get_context(start_method)
+        self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+        self._closed = False
+        self._threads = [threading.Thread(target=self._serve, daemon=True) for _ in range(count)]
+        for thread in self._threads:
+            thread.start()
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        """Have ``fn(*args, **kwargs)`` computed by a worker."""
+        if self._closed:
+            raise RuntimeError("these workers are closed: make new ones with pzos.Workers(...)")
+        future: Future[Any] = Future()
+        self._jobs.put(_Job(future, packed((fn, args, kwargs))))
+        return future
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """End the workers once their jobs are done."""
+        if self._closed:
+            return
+        self._closed = True
+        if cancel_futures:
+            with contextlib.suppress(queue.Empty):
+                while (job := self._jobs.get_nowait()) is not None:
+                    job.future.cancel()
+        for _ in self._threads:
+            self._jobs.put(None)
+        if wait:
+            for thread in self._threads:
+                thread.join()
+
+    def _serve(self) -> None:
+        """Own one worker process, and replace it when it dies or is ended."""
+        worker: _Worker | None = None
+        while (job := self._jobs.get()) is not None:
+            if not job.future.set_running_or_notify_cancel():
+                continue
+            worker = self._settle(job, worker)
+        if worker is not None:
+            worker.end()
+
+    def _settle(self, job: _Job, worker: _Worker | None) -> _Worker | None:
+        """Get the job done, whatever it takes, and return the worker that is left."""
+        for _ in range(self.resubmits + 1):
+            try:
+                worker = worker or _Worker(self._context)
+                ok, value = worker.ask(job.payload, self.timeout)
+            except (EOFError, OSError) as error:
+                if worker is not None:
+                    worker.end()
+                if isinstance(error, _NeverReady):
+                    job.future.set_exception(InvalidInput(str(error)))
+                    return None
+                worker = None
+                self.deaths += 1
+                continue
+            except FollowerTimeout as error:
+                if worker is not None:
+                    worker.end()
+                job.future.set_exception(error)
+                return None
+            if ok:
+                job.future.set_result(value)
+            else:
+                job.future.set_exception(value)
+            return worker
+        job.future.set_exception(
+            FollowerFailure(
+                f"the worker process died {self.resubmits + 1} times on this query; "
+                "call your follower by hand at that x to see why"
+            )
+        )
+        return None
+
+
+class _NeverReady(OSError):
+    """A worker process that ended before it was ready for work."""
+
+
+class _Worker:
+    """One worker process and the pipe to it."""
+
+    def __init__(self, context: Any) -> None:
+        self.pipe, theirs = context.Pipe()
+        with one_thread_environment():
+            self.process: BaseProcess = context.Process(target=work, args=(theirs,), daemon=False)
+            self.process.start()
+        theirs.close()
+        connection.wait([self.pipe, self.process.sentinel])
+        if not self.pipe.poll() or self.pipe.recv() != "ready":
+            self.process.join()
+            raise _NeverReady(
+                f"a worker process ended before it was ready (exit code {self.process.exitcode}): put what your script "
+                'runs under  if __name__ == "__main__":  so that a worker can import it'
+            )
+
+    def ask(self, payload: bytes, timeout: float | None) -> tuple[bool, Any]:
+        """Return what the job gave, or raise EOFError if the process died and FollowerTimeout if it took too long."""
+        self.pipe.send_bytes(payload)
+        if not connection.wait([self.pipe, self.process.sentinel], timeout):
+            raise FollowerTimeout(f"no answer within {timeout:g} s: the work was stopped; give it more time?")
+        ok, value = self.pipe.recv()
+        return bool(ok), value
+
+    def end(self) -> None:
+        """Kill the process and every process it started."""
+        kill_group(self.process.pid)
+        self.process.kill()
+        self.process.join()
+        self.process.close()
+        self.pipe.close()
+
+
+def work(pipe: connection.Connection) -> None:
+    """Do jobs until the pipe closes; the life of a worker process."""
+    if hasattr(os, "setsid"):
+        os.setsid()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the driver, which ends its workers
+    pipe.send("ready")
+    while True:
+        try:
+            job = pipe.recv()
+        except EOFError:
+            return
+        except (ImportError, AttributeError) as error:
+            pipe.send((False, FollowerFailure(f"a worker cannot find the follower ({error}); {_IMPORTABLE}")))
+            continue
+        pipe.send(_outcome(*job))
+
+
+def _outcome(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[bool, Any]:
+    try:
+        value = function(*args, **kwargs)
+    except Exception as error:  # noqa: BLE001  # whatever a job raises belongs to the one who submitted it
+        return False, error if _travels(error) else FollowerFailure(f"{type(error).__name__}: {error}")
+    if not _travels(value):
+        return False, FollowerFailure(f"the answer {shown(value)} cannot be sent back: return a 1-D array")
+    return True, value
+
+
+def _travels(value: Any) -> bool:
+    try:
+        reduction.ForkingPickler.loads(reduction.ForkingPickler.dumps(value))
+    except Exception:  # noqa: BLE001  # pickling runs the value's own code, which may raise anything
+        return False
+    return True
+
+
+_IMPORTABLE = (
+    "define it at the top level of a module that workers can import (no lambda, no function inside a function), "
+    "open files and connections inside it, or use a ThreadPoolExecutor, which needs no copy"
+)
+
+
+def packed(job: Any) -> bytes:
+    """Return a job in the form it travels to another process; InvalidInput says what to do if it cannot."""
+    try:
+        return bytes(reduction.ForkingPickler.dumps(job))
+    except Exception as error:  # pickling runs the follower's own code, which may raise anything
+        raise InvalidInput(f"the follower cannot be sent to another process ({error}); {_IMPORTABLE}") from error
+
+
+def kill_group(leader: int | None) -> None:
+    """Kill every process of the group that process ``leader`` began, also when the leader itself is gone."""
+    if leader is not None and hasattr(os, "killpg"):
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(leader, signal.SIGKILL)
+
+
+@contextlib.contextmanager
+def one_thread_environment() -> Iterator[None]:
+    """Let a process started meanwhile find one thread per numerical library in its environment."""
+    with _environment:
+        before = {name: os.environ.get(name) for name in ONE_THREAD}
+        os.environ.update(ONE_THREAD)
+        try:
+            yield
+        finally:
+            for name, value in before.items():
+                if value is None:
+                    os.environ.pop(name, None)
+                else:
+                    os.environ[name] = value
