@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -78,14 +78,14 @@ class Equilibrium:
 class Solver:
     """The solver of one game in one thread; what it keeps only speeds up the next response."""
 
-    __slots__ = ("_game", "_kernel", "_space", "_tolls", "interior", "shape")
+    __slots__ = ("_game", "_kernel", "_space", "_tolls", "_shape", "interior")
 
     def __init__(self, game: RoutingGame) -> None:
         self._game = game
         self._kernel = _kernel()
         self._space = Workspace(game, min(FIRST_CAPACITY, self._most_columns()) + game.classes)
         self._tolls = np.zeros(game.edges)
-        self.shape = (game.edges,)
+        self._shape = (game.edges,)
         self.interior = 0
 
     def _most_columns(self) -> int:
@@ -99,14 +99,22 @@ class Solver:
         count = self._space.views.count
         return int(count[RESPONSES]), int(count[COLD]), int(count[PERTURBED])
 
-    def single(self, tolls: Vector) -> Vector | None:
-        """Return the response to one toll vector of the right shape; None where it needs a second look."""
-        space, own = self._space, self._tolls
-        own[:] = tolls
-        flow = np.empty(self.shape)
-        if self._kernel(space.ints, space.floats, own, flow, space.gaps) == 0:
-            return flow
-        return None
+    def quick(self, tolls: Any) -> Vector | None:
+        """Return the responses to an array of tolls in one compiled call; None where it needs a second look."""
+        space, shape = self._space, tolls.shape
+        if shape == self._shape:
+            own = self._tolls
+        elif len(shape) == 2 and shape[1:] == self._shape and shape[0] <= space.gaps.size:
+            own = np.empty(shape)
+        else:
+            return None
+        own[...] = tolls
+        flows = np.empty(shape)
+        if len(shape) == 1:
+            code = self._kernel(space.ints, space.floats, own, flows, space.gaps)
+        else:
+            code = self._kernel(space.ints, space.floats, own.ravel(), flows.ravel(), space.gaps)
+        return flows if code == 0 else None
 
     def many(self, rows: Matrix) -> tuple[Matrix, Vector]:
         """Return the responses to a stack of finite tolls with their gaps."""

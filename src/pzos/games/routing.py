@@ -111,12 +111,11 @@ class RoutingGame:
         """
         solver = getattr(self._threads, "solver", None) or self._solver()
         array = np.asarray(tolls, dtype=np.float64) if type(tolls) is not np.ndarray else tolls
-        if array.shape == solver.shape:
-            flow = solver.single(array)
-            if flow is not None:
-                return flow
+        flows = solver.quick(array)
+        if flows is not None:
+            return flows
         rows, is_single = checked_tolls("RoutingGame.response", tolls, self.edges)
-        flows, _ = solver.many(rows)
+        flows = solver.many(rows)[0]
         return flows[0] if is_single else flows
 
     def certified_response(self, tolls: npt.ArrayLike) -> tuple[Matrix, Vector]:
