@@ -130,7 +130,9 @@ def proxqp_peer(game: RoutingGame) -> Answerer:
     solver = proxqp.sparse.QP(form.size, form.b.size, form.own)
     solver.settings.eps_abs = 1e-6
     solver.settings.initial_guess = proxqp.InitialGuess.WARM_START_WITH_PREVIOUS_RESULT
-    solver.init(form.P, form.cost(np.zeros(game.edges)), form.A, form.b, bounds, np.zeros(form.own), np.full(form.own, 1e20))
+    solver.init(
+        form.P, form.cost(np.zeros(game.edges)), form.A, form.b, bounds, np.zeros(form.own), np.full(form.own, 1e20)
+    )
 
     def answer(tolls: np.ndarray) -> np.ndarray:
         solver.update(g=form.cost(tolls))
@@ -254,7 +256,7 @@ def reference(game: RoutingGame, tolls: np.ndarray) -> np.ndarray:
 def speed(instances: int, per_instance: int) -> None:
     ours, nine, one_of_nine, results = [], [], [], {name: ([], []) for name in PEERS}
     missing = []
-    print(f"{instances} instances, {per_instance} consecutive queries of a PZOS trajectory each; microseconds per response")
+    print(f"{instances} instances, {per_instance} consecutive queries of PZOS each; microseconds per response")
     for seed in range(instances):
         game = RoutingGame.random(seed)
         queries = trajectory(game, seed)[225 : 225 + per_instance]
@@ -283,10 +285,11 @@ def speed(instances: int, per_instance: int) -> None:
         if name not in missing:
             median = np.median(results[name][0])
             version = importlib.metadata.version(package)
-            print(f"{name:10} {1e6 * median:10.2f}   {median / own:8.1f}x slower   error {max(results[name][1]):.1e}   {version}")
+            error = max(results[name][1])
+            print(f"{name:10} {1e6 * median:10.2f}   {median / own:8.1f}x slower   error {error:.1e}   {version}")
     if missing:
         print("not installed:", ", ".join(sorted(set(missing))))
-    print(f"batch of 9: {1e6 * np.median(nine):.2f}, the same tolls one by one: {1e6 * np.median(one_of_nine):.2f} each, "
+    print(f"batch of 9: {1e6 * np.median(nine):.2f}, its tolls one by one: {1e6 * np.median(one_of_nine):.2f} each, "
           f"ratio {np.median(nine) / np.median(one_of_nine):.2f} (bar 6); to a trajectory's response "
           f"{np.median(nine) / own:.2f}")  # fmt: skip
 

@@ -6,8 +6,16 @@
 
 import numpy as np
 
-from pzos.games._routing_columns import back_substitute, drop, factor_row, fill_gram, newton_step, refactor
-from pzos.games._routing_columns import reference_steps, release
+from pzos.games._routing_columns import (
+    back_substitute,
+    drop,
+    factor_row,
+    fill_gram,
+    newton_step,
+    refactor,
+    reference_steps,
+    release,
+)
 from pzos.games._routing_compile import at, compiled, inlined, merged
 from pzos.games._routing_layout import CYCLE, ENTERED, FIRST, GROUP, LENGTH, STEPS, TOTAL, Integers
 from pzos.types import Matrix, Vector

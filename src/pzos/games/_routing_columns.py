@@ -75,10 +75,10 @@ def refactor(
     """Rows of the factor from `first` on."""
     if first == 0:
         count[DROPS] = 0
+    independent = True
     for row in range(first, count[TOTAL] - classes):
-        if not factor_row(row, classes, active, columns, gram, factor):
-            return False
-    return True
+        independent = independent and factor_row(row, classes, active, columns, gram, factor)
+    return independent
 
 
 @compiled
@@ -152,9 +152,9 @@ def successor(group: int, classes: int, total: int, active: Integers, columns: I
     best = -1
     for position in range(classes, total):
         slot = active[position]
-        if columns[slot, GROUP] == group and columns[slot, CYCLE] == 0:
-            if best < 0 or flow[slot] > flow[active[best]]:
-                best = position
+        is_heir = columns[slot, GROUP] == group and columns[slot, CYCLE] == 0
+        if is_heir and (best < 0 or flow[slot] > flow[active[best]]):
+            best = position
     return best
 
 

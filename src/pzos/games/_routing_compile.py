@@ -5,7 +5,6 @@ from typing import Any, TypeVar, cast
 
 import numba
 import numpy as np
-from numba.core import types
 from numba.extending import intrinsic
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -45,7 +44,7 @@ def _pointer_at(typing_context: Any, array: Any, offset: Any) -> Any:
         data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
         return builder.gep(data, [arguments[1]])
 
-    return types.CPointer(array.dtype)(array, types.intp), generate
+    return numba.types.CPointer(array.dtype)(array, numba.types.intp), generate
 
 
 pointer_at = cast(Callable[..., Any], intrinsic(_pointer_at))

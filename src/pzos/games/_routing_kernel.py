@@ -12,11 +12,28 @@ from numba import carray
 from pzos.games._routing_active_set import FAILED, FULL, OPTIMAL, balance, let_in, set_latency, set_prices, set_tolls
 from pzos.games._routing_columns import fill_gram
 from pzos.games._routing_compile import compiled, inlined, merged, pointer_at, reordered
-from pzos.games._routing_layout import COLD, COUNTS, FIRST, HEADER, LENGTH, PERTURBED, READY, RESPONSES, SPARE, TOTAL
-from pzos.games._routing_layout import Integers
+from pzos.games._routing_layout import (
+    COLD,
+    COUNTS,
+    FIRST,
+    HEADER,
+    LENGTH,
+    PERTURBED,
+    READY,
+    RESPONSES,
+    SPARE,
+    TOTAL,
+    Integers,
+)
 from pzos.games._routing_polish import polish
-from pzos.games._routing_pricing import arrange_forest, correct_labels, is_violated, label_forest, trace_cycle
-from pzos.games._routing_pricing import trace_path
+from pzos.games._routing_pricing import (
+    arrange_forest,
+    correct_labels,
+    is_violated,
+    label_forest,
+    trace_cycle,
+    trace_path,
+)
 from pzos.types import Matrix, Vector
 
 __all__ = ["FAILED", "FULL", "NOT_FINITE", "OPTIMAL", "respond"]
@@ -148,8 +165,8 @@ def cheapest(i: int, tolerance: float, tolls: Vector, parts: Any) -> int:
 @inlined
 def enlarge(tolerance: float, tolls: Vector, parts: Any) -> tuple[int, int, float]:
     """Price every class: how it went, the number of columns found too cheap, and the largest saving they offer."""
-    (tail, head, _, _, origin, destination, _, count, active, spare, columns, parent, _, _,
-     slope, _, demand, rate, _, flow, toll, price, reduced, step, gram, factor, load, latency, scratch, label) = parts  # fmt: skip
+    (tail, head, _, _, origin, destination, _, count, active, spare, columns, parent, _, _, slope, _, demand,
+     rate, _, flow, toll, price, reduced, step, gram, factor, load, latency, scratch, label) = parts  # fmt: skip
     found, saving = 0, 0.0
     for i in range(demand.size):
         closing = cheapest(i, tolerance, tolls, parts)
@@ -257,7 +274,6 @@ def solve(tolls: Vector, parts: Any) -> tuple[int, float]:
     if not are_finite(tolls):
         return NOT_FINITE, np.inf
     largest = toll_size(tolls)
-    count[RESPONSES] += 1
     status, gap, warm = FAILED, np.inf, count[READY]
     for attempt in range(1 - warm, 5):
         if attempt > 0:
@@ -273,7 +289,9 @@ def solve(tolls: Vector, parts: Any) -> tuple[int, float]:
                 break
         if status != FAILED:
             break
-    if status != OPTIMAL:
+    if status == OPTIMAL:
+        count[RESPONSES] += 1
+    else:
         count[READY] = 0
     return status, gap
 

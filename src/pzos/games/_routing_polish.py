@@ -44,9 +44,7 @@ def two_product(a: float, b: float) -> tuple[float, float]:
 
 
 @merged
-def exact_rest(
-    total: int, active: Integers, columns: Integers, demand: Vector, flow: Vector, price: Matrix
-) -> None:
+def exact_rest(total: int, active: Integers, columns: Integers, demand: Vector, flow: Vector, price: Matrix) -> None:
     """Flows of the references: exactly the rest of the demand, the low part in `price[1]`."""
     for i in range(demand.size):
         flow[active[i]] = demand[i]

@@ -12,9 +12,7 @@ from pzos.types import Matrix, Vector
 
 
 @inlined
-def label_forest(
-    i: int, tail: Integers, cost: Vector, parent: Integers, sequence: Integers, label: Matrix
-) -> None:
+def label_forest(i: int, tail: Integers, cost: Vector, parent: Integers, sequence: Integers, label: Matrix) -> None:
     """Exact labels of the remembered forest of class i under the present costs."""
     for k in range(label.shape[1]):
         vertex = at(sequence[i, k])
@@ -83,7 +81,7 @@ def correct_labels(
             offered = label[i, vertex] + cost[edge]
             if offered < label[i, other] - tolerance:
                 if is_ancestor(i, other, vertex, tail, parent):
-                    return edge
+                    return int(edge)
                 label[i, other] = offered
                 parent[i, other] = edge
                 last = enqueue(other, last, queue)
@@ -130,7 +128,7 @@ def trace_path(
     columns[slot, LENGTH] = length
     columns[slot, GROUP] = i
     columns[slot, CYCLE] = 0
-    return vertex == origin[i]
+    return bool(vertex == origin[i])
 
 
 @merged

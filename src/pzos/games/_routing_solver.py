@@ -78,7 +78,7 @@ class Equilibrium:
 class Solver:
     """The solver of one game in one thread; what it keeps only speeds up the next response."""
 
-    __slots__ = ("_game", "_kernel", "_space", "_tolls", "_shape", "interior")
+    __slots__ = ("_game", "_kernel", "_shape", "_space", "_tolls", "interior")
 
     def __init__(self, game: RoutingGame) -> None:
         self._game = game
@@ -96,8 +96,8 @@ class Solver:
         """Return the numbers of responses, cold restarts and perturbed restarts."""
         from pzos.games._routing_layout import COLD, PERTURBED, RESPONSES
 
-        count = self._space.views.count
-        return int(count[RESPONSES]), int(count[COLD]), int(count[PERTURBED])
+        count = self._space.views.tally
+        return int(count[RESPONSES]) + self.interior, int(count[COLD]), int(count[PERTURBED])
 
     def quick(self, tolls: Any) -> Vector | None:
         """Return the responses to an array of tolls in one compiled call; None where it needs a second look."""
@@ -115,6 +115,10 @@ class Solver:
         else:
             code = self._kernel(space.ints, space.floats, own.ravel(), flows.ravel(), space.gaps)
         return flows if code == 0 else None
+
+    def last_gaps(self, rows: int) -> Vector:
+        """Return the relative gaps of the rows that `quick` answered last."""
+        return self._space.gaps[:rows].copy()
 
     def many(self, rows: Matrix) -> tuple[Matrix, Vector]:
         """Return the responses to a stack of finite tolls with their gaps."""
@@ -137,12 +141,12 @@ class Solver:
         return flows, gaps
 
     def _grow(self) -> None:
-        count = self._space.views.count
+        from pzos.games._routing_layout import RESPONSES
+
+        tally = self._space.views.tally
         free = min(2 * self._space.capacity, self._most_columns())
         self._space = Workspace(self._game, free + self._game.classes)
-        kept = self._space.views.count
-        kept[4:] = count[4:]
-        kept[4] -= 1  # the response that did not fit is asked again
+        self._space.views.tally[RESPONSES:] = tally[RESPONSES:]  # from there on the statistics
 
     def _fall_back(self, tolls: Vector) -> tuple[Vector, float]:
         from pzos.games._routing_interior import interior_equilibrium
@@ -160,6 +164,11 @@ class Solver:
     def equilibrium(self, tolls: Vector) -> Equilibrium:
         """Return the response with its split into classes and columns."""
         flows, gaps = self.many(tolls.reshape(1, -1))
+        if self.interior:
+            raise NotConverged(
+                "RoutingGame.equilibrium: the edge flow was found by the interior-point method only, which gives no "
+                "path flows: expected an answer of the active-set method; ask `response` for the edge flow instead"
+            )
         columns = tuple(self._columns())
         class_flow = np.zeros((self._game.classes, self._game.edges))
         for column in columns:
@@ -174,7 +183,7 @@ class Solver:
 
     def _columns(self) -> Iterable[ColumnFlow]:
         views = self._space.views
-        for slot in views.active[: views.count[0]].tolist():
+        for slot in views.active[: views.tally[0]].tolist():
             column = views.columns[slot]
             edges = column[_FIRST : _FIRST + column[_LENGTH]][::-1].tolist()
             flow = max(float(views.flow[slot]), 0.0)
