@@ -16,7 +16,7 @@ from pzos.games._routing_columns import (
     reference_steps,
     release,
 )
-from pzos.games._routing_compile import compiled
+from pzos.games._routing_compile import at, compiled, inlined, merged
 from pzos.games._routing_layout import CYCLE, ENTERED, FIRST, GROUP, LENGTH, STEPS, TOTAL, Integers
 from pzos.types import Matrix, Vector
 
@@ -27,18 +27,18 @@ ROUNDING = 1e-9
 """Shares of a combination of columns below this are rounding errors of zero."""
 
 
-@compiled
+@inlined
 def set_tolls(total: int, active: Integers, columns: Integers, tolls: Vector, rate: Matrix, toll: Vector) -> None:
     """Perceived tolls of all active columns: the sum of tau_e / s_i over their edges."""
     for position in range(total):
-        slot = active[position]
+        slot = at(active[position])
         paid = 0.0
         for k in range(FIRST, FIRST + columns[slot, LENGTH]):
-            paid += tolls[columns[slot, k]]
+            paid += tolls[at(columns[slot, k])]
         toll[slot] = paid * rate[0, columns[slot, GROUP]]
 
 
-@compiled
+@inlined
 def set_prices(
     first: int,
     total: int,
@@ -51,49 +51,49 @@ def set_prices(
 ) -> None:
     """Perceived costs of the active columns from position `first` on, and what they cost more than their references."""
     for position in range(first, total):
-        slot = active[position]
+        slot = at(active[position])
         paid = toll[slot]
         for k in range(FIRST, FIRST + columns[slot, LENGTH]):
-            paid += latency[0, columns[slot, k]]
+            paid += latency[0, at(columns[slot, k])]
         price[0, slot] = paid
         if columns[slot, CYCLE] == 0:
-            paid -= price[0, active[columns[slot, GROUP]]]
+            paid -= price[0, at(active[at(columns[slot, GROUP])])]
         reduced[position] = paid
 
 
-@compiled
+@inlined
 def set_latency(slope: Vector, intercept: Vector, load: Matrix, latency: Matrix) -> None:
     """Latencies a_e F_e + b_e at the present load."""
     for e in range(slope.size):
         latency[0, e] = slope[e] * load[0, e] + intercept[e]
 
 
-@compiled
+@inlined
 def longest_step(
     total: int, limit: float, tolerance: float, active: Integers, flow: Vector, step: Vector
 ) -> tuple[float, int]:
     """Largest share of the step (at most `limit`) that keeps flows nonnegative, and the position that stops it."""
     share, place = limit, -1
     for position in range(total):
-        present, change = flow[active[position]], step[position]
+        present, change = flow[at(active[position])], step[position]
         if present + share * change < -tolerance:
             share, place = max(present, 0.0) / -change, position
     return share, place
 
 
-@compiled
+@inlined
 def walk(
     total: int, share: float, active: Integers, columns: Integers, flow: Vector, step: Vector, load: Matrix
 ) -> None:
     """Move flows and load along the step."""
     for position in range(total):
-        slot, change = active[position], share * step[position]
+        slot, change = at(active[position]), share * step[position]
         flow[slot] += change
         for k in range(FIRST, FIRST + columns[slot, LENGTH]):
-            load[0, columns[slot, k]] += change
+            load[0, at(columns[slot, k])] += change
 
 
-@compiled
+@inlined
 def balance(
     tolerance: float,
     count: Integers,
@@ -131,7 +131,7 @@ def balance(
     return FAILED
 
 
-@compiled
+@merged
 def exchange(
     slot: int,
     tolerance: float,
@@ -178,7 +178,7 @@ def exchange(
     return OPTIMAL
 
 
-@compiled
+@merged
 def drop_any(
     place: int,
     classes: int,
@@ -227,7 +227,7 @@ def let_in(
     active[total] = slot
     paid = 0.0
     for k in range(FIRST, FIRST + columns[slot, LENGTH]):
-        paid += tolls[columns[slot, k]]
+        paid += tolls[at(columns[slot, k])]
     toll[slot] = paid * rate[0, columns[slot, GROUP]]
     set_prices(total, total + 1, active, columns, toll, latency, price, reduced)
     fill_gram(slot, total, active, columns, slope, mark, gram)

@@ -2,12 +2,13 @@
 
 With one reference path per class carrying the rest of the demand, the flows of the other columns are free and the
 Hessian of the routing programme in them is U' diag(a) U, where a column of U is path minus reference (a cycle stands
-alone). It depends on the network only, never on the tolls. Row r of the factor belongs to `active[classes + r]`.
+alone). It depends on the network only, never on the tolls. Row r of the factor belongs to `active[classes + r]`; its
+diagonal holds reciprocals.
 """
 
-from math import hypot, sqrt
+from math import sqrt
 
-from pzos.games._routing_compile import compiled
+from pzos.games._routing_compile import at, compiled, inlined, merged, reordered
 from pzos.games._routing_layout import CYCLE, DROPS, FIRST, GROUP, LENGTH, SPARE, TOTAL, Integers
 from pzos.types import Matrix, Vector
 
@@ -25,19 +26,19 @@ def fill_gram(
     """Overlaps of the column in `slot` with itself and the first `total` active columns."""
     own = 0.0
     for k in range(FIRST, FIRST + columns[slot, LENGTH]):
-        edge = columns[slot, k]
+        edge = at(columns[slot, k])
         mark[edge] = slope[edge]
         own += slope[edge]
     for position in range(total):
         other = active[position]
         shared = 0.0
         for k in range(FIRST, FIRST + columns[other, LENGTH]):
-            shared += mark[columns[other, k]]
+            shared += mark[at(columns[other, k])]
         gram[slot, other] = shared
         gram[other, slot] = shared
     gram[slot, slot] = own
     for k in range(FIRST, FIRST + columns[slot, LENGTH]):
-        mark[columns[slot, k]] = 0.0
+        mark[at(columns[slot, k])] = 0.0
 
 
 @compiled
@@ -59,11 +60,11 @@ def factor_row(row: int, classes: int, active: Integers, columns: Integers, gram
         for j in range(k):
             entry -= factor[row, j] * factor[k, j]
         if k < row:
-            factor[row, k] = entry / factor[k, k]
+            factor[row, k] = entry * factor[k, k]
         elif entry <= DEPENDENT * size:
             return False
         else:
-            factor[row, row] = sqrt(entry)
+            factor[row, row] = 1.0 / sqrt(entry)
     return True
 
 
@@ -74,50 +75,52 @@ def refactor(
     """Rows of the factor from `first` on."""
     if first == 0:
         count[DROPS] = 0
+    independent = True
     for row in range(first, count[TOTAL] - classes):
-        if not factor_row(row, classes, active, columns, gram, factor):
-            return False
-    return True
+        independent = independent and factor_row(row, classes, active, columns, gram, factor)
+    return independent
 
 
 @compiled
 def downdate(first: int, rows: int, factor: Matrix) -> None:
     """Factor of the Hessian without row and column `first`, by Givens rotations; `rows` is the number left."""
     for row in range(first, rows):
-        for k in range(row + 2):
+        for k in range(row + 1):
             factor[row, k] = factor[row + 1, k]
+        factor[row, row + 1] = 1.0 / factor[row + 1, row + 1]
     for k in range(first, rows):
-        size = hypot(factor[k, k], factor[k, k + 1])
-        cosine, sine = factor[k, k] / size, factor[k, k + 1] / size
-        factor[k, k] = size
+        pivot = factor[k, k]
+        size = sqrt(pivot * pivot + factor[k, k + 1] * factor[k, k + 1])
+        cosine, sine = pivot / size, factor[k, k + 1] / size
+        factor[k, k] = 1.0 / size
         for row in range(k + 1, rows):
             left, right = factor[row, k], factor[row, k + 1]
             factor[row, k] = cosine * left + sine * right
             factor[row, k + 1] = cosine * right - sine * left
 
 
-@compiled
+@reordered
 def back_substitute(rows: int, classes: int, factor: Matrix, step: Vector) -> None:
     """Solve factor' y = step in place."""
     for row in range(rows - 1, -1, -1):
-        value = step[classes + row] / factor[row, row]
+        value = step[classes + row] * factor[row, row]
         step[classes + row] = value
         for k in range(row):
             step[classes + k] -= factor[row, k] * value
 
 
-@compiled
+@reordered
 def newton_step(total: int, classes: int, factor: Matrix, reduced: Vector, step: Vector) -> None:
     """step = -(U' diag(a) U)^-1 reduced costs: to the optimum of the programme on the active columns."""
     for row in range(total - classes):
         value = -reduced[classes + row]
         for k in range(row):
             value -= factor[row, k] * step[classes + k]
-        step[classes + row] = value / factor[row, row]
+        step[classes + row] = value * factor[row, row]
     back_substitute(total - classes, classes, factor, step)
 
 
-@compiled
+@inlined
 def reference_steps(total: int, classes: int, active: Integers, columns: Integers, step: Vector) -> None:
     """What the reference paths take back of the steps of the free ones."""
     for i in range(classes):
@@ -143,15 +146,15 @@ def release(slot: int, count: Integers, spare: Integers) -> None:
     count[SPARE] += 1
 
 
-@compiled
+@merged
 def successor(group: int, classes: int, total: int, active: Integers, columns: Integers, flow: Vector) -> int:
     """Position of the most used free path of a class, -1 if there is none."""
     best = -1
     for position in range(classes, total):
         slot = active[position]
-        if columns[slot, GROUP] == group and columns[slot, CYCLE] == 0:
-            if best < 0 or flow[slot] > flow[active[best]]:
-                best = position
+        is_heir = columns[slot, GROUP] == group and columns[slot, CYCLE] == 0
+        if is_heir and (best < 0 or flow[slot] > flow[active[best]]):
+            best = position
     return best
 
 

@@ -41,7 +41,8 @@ class Programme:
 
     def load(self, flow: Vector) -> Vector:
         """Aggregate flow of every edge."""
-        return np.bincount(self.edge, weights=flow, minlength=self.edges)
+        load: Vector = np.bincount(self.edge, weights=flow, minlength=self.edges).astype(np.float64)
+        return load
 
 
 def usable_edges(game: RoutingGame) -> Mask:

@@ -11,7 +11,7 @@ from numba import carray
 
 from pzos.games._routing_active_set import FAILED, FULL, OPTIMAL, balance, let_in, set_latency, set_prices, set_tolls
 from pzos.games._routing_columns import fill_gram
-from pzos.games._routing_compile import compiled, pointer_at
+from pzos.games._routing_compile import compiled, inlined, merged, pointer_at, reordered
 from pzos.games._routing_layout import (
     COLD,
     COUNTS,
@@ -50,7 +50,7 @@ TINY_FLOW = 1e-14
 """Relative to the total demand: a flow within this of zero is zero."""
 
 
-@compiled
+@merged
 def views(ints: Integers, floats: Vector) -> Any:
     """The parts of both buffers, in the order of `Views`."""
     n, m, k, c = ints[0], ints[1], ints[2], ints[3]
@@ -87,18 +87,25 @@ def views(ints: Integers, floats: Vector) -> Any:
     )  # fmt: skip
 
 
-@compiled
+@reordered
 def toll_size(tolls: Vector) -> float:
-    """Largest toll; NaN where a toll is not finite."""
+    """Largest toll, given that all are finite."""
     largest = 0.0
     for e in range(tolls.size):
-        if not abs(tolls[e]) < np.inf:
-            return np.nan
         largest = max(largest, abs(tolls[e]))
     return largest
 
 
-@compiled
+@inlined
+def are_finite(tolls: Vector) -> bool:
+    """Whether every toll is a finite number."""
+    finite = 0
+    for e in range(tolls.size):
+        finite += abs(tolls[e]) < np.inf
+    return finite == tolls.size
+
+
+@merged
 def reset(
     tail: Integers,
     origin: Integers,
@@ -138,7 +145,7 @@ def reset(
         fill_gram(i, classes, active, columns, slope, mark, gram)
 
 
-@compiled
+@merged
 def cheapest(i: int, tolerance: float, tolls: Vector, parts: Any) -> int:
     """Bring the forest of class i up to date: -1, or the edge that closes a negative cycle with it."""
     (tail, head, first_out, out_edge, _, _, _, _, _, _, _, parent, sequence, queue,
@@ -155,11 +162,11 @@ def cheapest(i: int, tolerance: float, tolls: Vector, parts: Any) -> int:
     return closing
 
 
-@compiled
+@inlined
 def enlarge(tolerance: float, tolls: Vector, parts: Any) -> tuple[int, int, float]:
     """Price every class: how it went, the number of columns found too cheap, and the largest saving they offer."""
-    (tail, head, _, _, origin, destination, _, count, active, spare, columns, parent, _, _,
-     slope, _, demand, rate, _, flow, toll, price, reduced, step, gram, factor, load, latency, scratch, label) = parts  # fmt: skip
+    (tail, head, _, _, origin, destination, _, count, active, spare, columns, parent, _, _, slope, _, demand,
+     rate, _, flow, toll, price, reduced, step, gram, factor, load, latency, scratch, label) = parts  # fmt: skip
     found, saving = 0, 0.0
     for i in range(demand.size):
         closing = cheapest(i, tolerance, tolls, parts)
@@ -188,7 +195,7 @@ def enlarge(tolerance: float, tolls: Vector, parts: Any) -> tuple[int, int, floa
     return OPTIMAL, found, saving
 
 
-@compiled
+@reordered
 def cost_scale(toll: float, rate: Matrix, latency: Matrix) -> float:
     """Bound on the size of a perceived edge cost at the present latencies."""
     largest, fastest = 0.0, 0.0
@@ -199,7 +206,7 @@ def cost_scale(toll: float, rate: Matrix, latency: Matrix) -> float:
     return largest + toll * fastest
 
 
-@compiled
+@merged
 def lowest_flow(total: int, active: Integers, flow: Vector) -> float:
     """Most negative flow of an active column."""
     lowest = 0.0
@@ -252,7 +259,7 @@ def restart(parts: Any) -> None:
     )  # fmt: skip
 
 
-@compiled
+@merged
 def perturb(size: float, tolls: Vector, moved: Vector) -> None:
     """Tolls moved a little, each by its own fixed share of `size`: ties are broken, the same way every time."""
     for e in range(tolls.size):
@@ -260,27 +267,31 @@ def perturb(size: float, tolls: Vector, moved: Vector) -> None:
         moved[e] = tolls[e] + size * (share - 0.5)
 
 
-@compiled
+@merged
 def solve(tolls: Vector, parts: Any) -> tuple[int, float]:
     """One response: warm, else cold, else from the columns of slightly moved tolls."""
     count, scratch = parts[7], parts[28]
-    largest = toll_size(tolls)
-    if np.isnan(largest):
+    if not are_finite(tolls):
         return NOT_FINITE, np.inf
-    count[RESPONSES] += 1
+    largest = toll_size(tolls)
     status, gap, warm = FAILED, np.inf, count[READY]
     for attempt in range(1 - warm, 5):
         if attempt > 0:
             restart(parts)
             count[COLD if attempt == 1 else PERTURBED] += warm if attempt == 1 else 1
         for last in range(0 if attempt > 1 else 1, 2):
-            perturb(1e-13 * 100.0**attempt * (1.0 + largest) if last == 0 else 0.0, tolls, scratch[2])
-            status, gap = search(scratch[2], largest, parts)
+            asked = tolls
+            if last == 0:
+                asked = scratch[2]
+                perturb(1e-13 * 100.0**attempt * (1.0 + largest), tolls, asked)
+            status, gap = search(asked, largest, parts)
             if status != OPTIMAL:
                 break
         if status != FAILED:
             break
-    if status != OPTIMAL:
+    if status == OPTIMAL:
+        count[RESPONSES] += 1
+    else:
         count[READY] = 0
     return status, gap
 

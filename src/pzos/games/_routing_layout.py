@@ -18,7 +18,7 @@ HEADER = 4
 """Leading integers of the buffer: vertices, edges, classes, capacity for columns."""
 
 TOTAL, SPARE, READY, DROPS, RESPONSES, COLD, PERTURBED, STEPS, ENTERED, COUNTS = range(10)
-"""Places in `count`: active columns, unused slots, whether there is a past, drops since the factor was fresh; then
+"""Places in `tally`: active columns, unused slots, whether there is a past, drops since the factor was fresh; then
 statistics: responses, cold restarts, perturbed restarts, Newton steps and columns let in."""
 
 GROUP, CYCLE, LENGTH, FIRST = 0, 1, 2, 3
@@ -36,7 +36,7 @@ class Views(NamedTuple):
     destination: Integers
     first_parent: Integers
     """Cold start: per class and vertex the edge that enters it on a path with the fewest edges, -1 at roots."""
-    count: Integers
+    tally: Integers
     active: Integers
     spare: Integers
     columns: Integers

@@ -8,7 +8,7 @@ A number is kept as high + low with |low| far below |high|; `two_sum` and `two_p
 """
 
 from pzos.games._routing_columns import newton_step, reference_steps
-from pzos.games._routing_compile import compiled
+from pzos.games._routing_compile import at, inlined, merged
 from pzos.games._routing_layout import CYCLE, FIRST, GROUP, LENGTH, Integers
 from pzos.types import Matrix, Vector
 
@@ -18,8 +18,11 @@ SPLITTER = 134217729.0
 NEAR_MIDPOINT = 1.0 + 1e-7
 """Within 1e-7 of a rounding boundary the larger neighbour is taken, so that exact midpoints round one way."""
 
+ZERO = 1e-10
+"""Share of the tolerance below which a load is an exact zero that came out as rounding errors of 32 digits."""
 
-@compiled
+
+@inlined
 def two_sum(a: float, b: float) -> tuple[float, float]:
     """a + b as rounded sum and exact error."""
     total = a + b
@@ -27,7 +30,7 @@ def two_sum(a: float, b: float) -> tuple[float, float]:
     return total, (a - (total - part)) + (b - part)
 
 
-@compiled
+@inlined
 def two_product(a: float, b: float) -> tuple[float, float]:
     """a * b as rounded product and exact error."""
     product = a * b
@@ -40,36 +43,36 @@ def two_product(a: float, b: float) -> tuple[float, float]:
     return product, ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low
 
 
-@compiled
+@merged
 def exact_rest(total: int, active: Integers, columns: Integers, demand: Vector, flow: Vector, price: Matrix) -> None:
     """Flows of the references: exactly the rest of the demand, the low part in `price[1]`."""
     for i in range(demand.size):
         flow[active[i]] = demand[i]
         price[1, active[i]] = 0.0
     for position in range(demand.size, total):
-        slot = active[position]
+        slot = at(active[position])
         price[1, slot] = 0.0
         if columns[slot, CYCLE] == 0:
-            base = active[columns[slot, GROUP]]
+            base = at(active[at(columns[slot, GROUP])])
             flow[base], error = two_sum(flow[base], -flow[slot])
             price[1, base] += error
 
 
-@compiled
+@merged
 def exact_load(total: int, active: Integers, columns: Integers, flow: Vector, price: Matrix, load: Matrix) -> None:
     """Load of every edge by all active columns."""
     for e in range(load.shape[1]):
         load[0, e] = load[1, e] = 0.0
     for position in range(total):
-        slot = active[position]
+        slot = at(active[position])
         high, low = flow[slot], price[1, slot]
         for k in range(FIRST, FIRST + columns[slot, LENGTH]):
-            edge = columns[slot, k]
+            edge = at(columns[slot, k])
             load[0, edge], error = two_sum(load[0, edge], high)
             load[1, edge] += error + low
 
 
-@compiled
+@merged
 def exact_latency(slope: Vector, intercept: Vector, load: Matrix, latency: Matrix) -> None:
     """Latency a_e F_e + b_e at the exact load."""
     for e in range(slope.size):
@@ -79,7 +82,7 @@ def exact_latency(slope: Vector, intercept: Vector, load: Matrix, latency: Matri
         latency[1, e] = rest + (error + slope[e] * load[1, e])
 
 
-@compiled
+@merged
 def exact_prices(
     total: int,
     active: Integers,
@@ -92,40 +95,41 @@ def exact_prices(
 ) -> None:
     """Perceived costs of the active columns, and their reduced costs to nearly full relative accuracy."""
     for position in range(total):
-        slot = active[position]
+        slot = at(active[position])
         paid, paid_low, toll, toll_low = 0.0, 0.0, 0.0, 0.0
         for k in range(FIRST, FIRST + columns[slot, LENGTH]):
-            edge = columns[slot, k]
+            edge = at(columns[slot, k])
             paid, error = two_sum(paid, latency[0, edge])
             paid_low += error + latency[1, edge]
             toll, error = two_sum(toll, tolls[edge])
             toll_low += error
-        i = columns[slot, GROUP]
+        i = at(columns[slot, GROUP])
+        base = at(active[i])
         perceived, error = two_product(toll, rate[0, i])
         error += toll * rate[1, i] + toll_low * rate[0, i]
         paid, rest = two_sum(paid, perceived)
         paid_low += error + rest
         price[0, slot], price[1, slot] = paid, paid_low
         if columns[slot, CYCLE] == 0:
-            paid, rest = two_sum(paid, -price[0, active[i]])
-            paid_low = rest + (paid_low - price[1, active[i]])
+            paid, rest = two_sum(paid, -price[0, base])
+            paid_low = rest + (paid_low - price[1, base])
         reduced[position] = paid + paid_low
 
 
-@compiled
+@merged
 def correct(total: int, active: Integers, columns: Integers, flow: Vector, step: Vector, load: Matrix) -> float:
     """Take the correction into the flows and the low part of the load; return its largest entry."""
     largest = 0.0
     for position in range(total):
-        slot, change = active[position], step[position]
+        slot, change = at(active[position]), step[position]
         largest = max(largest, abs(change))
         flow[slot] += change
         for k in range(FIRST, FIRST + columns[slot, LENGTH]):
-            load[1, columns[slot, k]] += change
+            load[1, at(columns[slot, k])] += change
     return largest
 
 
-@compiled
+@inlined
 def polish(
     total: int,
     tolerance: float,
@@ -158,7 +162,8 @@ def polish(
         if correct(total, active, columns, flow, step, load) <= tolerance:
             for e in range(slope.size):
                 high, low = two_sum(load[0, e], load[1, e])
-                load[0, e] = max(high, high + NEAR_MIDPOINT * low)
+                rounded = max(high, high + NEAR_MIDPOINT * low)
+                load[0, e] = rounded if rounded > ZERO * tolerance else 0.0
             residual = 0.0
             for position in range(demand.size, total):
                 residual = max(residual, abs(reduced[position]))

@@ -6,30 +6,30 @@ changes only by more than the tolerance, and never so that a vertex becomes its 
 exact ties cannot corrupt the remembered forest, and a true negative cycle is recognised by it.
 """
 
-from pzos.games._routing_compile import compiled
+from pzos.games._routing_compile import at, compiled, inlined, merged
 from pzos.games._routing_layout import CYCLE, FIRST, GROUP, LENGTH, Integers
 from pzos.types import Matrix, Vector
 
 
-@compiled
+@inlined
 def label_forest(i: int, tail: Integers, cost: Vector, parent: Integers, sequence: Integers, label: Matrix) -> None:
     """Exact labels of the remembered forest of class i under the present costs."""
     for k in range(label.shape[1]):
-        vertex = sequence[i, k]
+        vertex = at(sequence[i, k])
         edge = parent[i, vertex]
-        label[i, vertex] = 0.0 if edge < 0 else label[i, tail[edge]] + cost[edge]
+        label[i, vertex] = 0.0 if edge < 0 else label[i, at(tail[at(edge)])] + cost[at(edge)]
 
 
-@compiled
+@inlined
 def is_violated(i: int, tolerance: float, tail: Integers, head: Integers, cost: Vector, label: Matrix) -> bool:
     """Whether some edge would shorten a path by more than the tolerance."""
     violated = 0
     for e in range(tail.size):
-        violated += cost[e] + label[i, tail[e]] - label[i, head[e]] < -tolerance
+        violated += cost[e] + label[i, at(tail[e])] - label[i, at(head[e])] < -tolerance
     return violated > 0
 
 
-@compiled
+@merged
 def is_ancestor(i: int, above: int, below: int, tail: Integers, parent: Integers) -> bool:
     """Whether vertex `above` lies on the forest path to vertex `below`."""
     vertex = below
@@ -41,7 +41,7 @@ def is_ancestor(i: int, above: int, below: int, tail: Integers, parent: Integers
     return True
 
 
-@compiled
+@merged
 def enqueue(vertex: int, last: int, queue: Integers) -> int:
     """Put a vertex at the end of the circular queue unless it waits already; return the new end."""
     if queue[1, vertex] == 1:
@@ -81,7 +81,7 @@ def correct_labels(
             offered = label[i, vertex] + cost[edge]
             if offered < label[i, other] - tolerance:
                 if is_ancestor(i, other, vertex, tail, parent):
-                    return edge
+                    return int(edge)
                 label[i, other] = offered
                 parent[i, other] = edge
                 last = enqueue(other, last, queue)
@@ -128,10 +128,10 @@ def trace_path(
     columns[slot, LENGTH] = length
     columns[slot, GROUP] = i
     columns[slot, CYCLE] = 0
-    return vertex == origin[i]
+    return bool(vertex == origin[i])
 
 
-@compiled
+@merged
 def trace_cycle(
     i: int, slot: int, closing: int, tail: Integers, head: Integers, parent: Integers, columns: Integers
 ) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -78,14 +78,14 @@ class Equilibrium:
 class Solver:
     """The solver of one game in one thread; what it keeps only speeds up the next response."""
 
-    __slots__ = ("_game", "_kernel", "_space", "_tolls", "interior", "shape")
+    __slots__ = ("_game", "_kernel", "_shape", "_space", "_tolls", "interior")
 
     def __init__(self, game: RoutingGame) -> None:
         self._game = game
         self._kernel = _kernel()
         self._space = Workspace(game, min(FIRST_CAPACITY, self._most_columns()) + game.classes)
         self._tolls = np.zeros(game.edges)
-        self.shape = (game.edges,)
+        self._shape = (game.edges,)
         self.interior = 0
 
     def _most_columns(self) -> int:
@@ -96,17 +96,29 @@ class Solver:
         """Return the numbers of responses, cold restarts and perturbed restarts."""
         from pzos.games._routing_layout import COLD, PERTURBED, RESPONSES
 
-        count = self._space.views.count
-        return int(count[RESPONSES]), int(count[COLD]), int(count[PERTURBED])
+        count = self._space.views.tally
+        return int(count[RESPONSES]) + self.interior, int(count[COLD]), int(count[PERTURBED])
 
-    def single(self, tolls: Vector) -> Vector | None:
-        """Return the response to one toll vector of the right shape; None where it needs a second look."""
-        space, own = self._space, self._tolls
-        own[:] = tolls
-        flow = np.empty(self.shape)
-        if self._kernel(space.ints, space.floats, own, flow, space.gaps) == 0:
-            return flow
-        return None
+    def quick(self, tolls: Any) -> Vector | None:
+        """Return the responses to an array of tolls in one compiled call; None where it needs a second look."""
+        space, shape = self._space, tolls.shape
+        if shape == self._shape:
+            own = self._tolls
+        elif len(shape) == 2 and shape[1:] == self._shape and shape[0] <= space.gaps.size:
+            own = np.empty(shape)
+        else:
+            return None
+        own[...] = tolls
+        flows = np.empty(shape)
+        if len(shape) == 1:
+            code = self._kernel(space.ints, space.floats, own, flows, space.gaps)
+        else:
+            code = self._kernel(space.ints, space.floats, own.ravel(), flows.ravel(), space.gaps)
+        return flows if code == 0 else None
+
+    def last_gaps(self, rows: int) -> Vector:
+        """Return the relative gaps of the rows that `quick` answered last."""
+        return self._space.gaps[:rows].copy()
 
     def many(self, rows: Matrix) -> tuple[Matrix, Vector]:
         """Return the responses to a stack of finite tolls with their gaps."""
@@ -129,12 +141,12 @@ class Solver:
         return flows, gaps
 
     def _grow(self) -> None:
-        count = self._space.views.count
+        from pzos.games._routing_layout import RESPONSES
+
+        tally = self._space.views.tally
         free = min(2 * self._space.capacity, self._most_columns())
         self._space = Workspace(self._game, free + self._game.classes)
-        kept = self._space.views.count
-        kept[4:] = count[4:]
-        kept[4] -= 1  # the response that did not fit is asked again
+        self._space.views.tally[RESPONSES:] = tally[RESPONSES:]  # from there on the statistics
 
     def _fall_back(self, tolls: Vector) -> tuple[Vector, float]:
         from pzos.games._routing_interior import interior_equilibrium
@@ -152,6 +164,11 @@ class Solver:
     def equilibrium(self, tolls: Vector) -> Equilibrium:
         """Return the response with its split into classes and columns."""
         flows, gaps = self.many(tolls.reshape(1, -1))
+        if self.interior:
+            raise NotConverged(
+                "RoutingGame.equilibrium: the edge flow was found by the interior-point method only, which gives no "
+                "path flows: expected an answer of the active-set method; ask `response` for the edge flow instead"
+            )
         columns = tuple(self._columns())
         class_flow = np.zeros((self._game.classes, self._game.edges))
         for column in columns:
@@ -166,7 +183,7 @@ class Solver:
 
     def _columns(self) -> Iterable[ColumnFlow]:
         views = self._space.views
-        for slot in views.active[: views.count[0]].tolist():
+        for slot in views.active[: views.tally[0]].tolist():
             column = views.columns[slot]
             edges = column[_FIRST : _FIRST + column[_LENGTH]][::-1].tolist()
             flow = max(float(views.flow[slot]), 0.0)

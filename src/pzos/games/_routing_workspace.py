@@ -26,7 +26,7 @@ class Workspace:
         integers = HEADER + sum(prod(shape) for shape in sizes[:INTEGER_VIEWS])
         self.ints: Integers = np.zeros(integers, dtype=np.int64)
         self.floats: Vector = np.zeros(sum(prod(shape) for shape in sizes[INTEGER_VIEWS:]))
-        self.gaps: Vector = np.zeros(16)
+        self.gaps: Vector = np.zeros(64)
         self.ints[:HEADER] = game.vertices, game.edges, game.classes, capacity
         self.views = Views(
             *parts(self.ints[HEADER:], sizes[:INTEGER_VIEWS]), *parts(self.floats, sizes[INTEGER_VIEWS:])

@@ -1,7 +1,8 @@
 """The routing game of the paper (Sec. 5.1): an authority sets tolls, classes of travellers choose their ways.
 
-Followers, given tolls tau of any sign: the aggregate edge flow F = sum_i f_i of the Wardrop equilibrium, in which class
-i uses only paths of least perceived cost, an edge costing it a_e F_e + b_e + tau_e / s_i. It solves the convex programme
+Followers, given tolls tau of any sign: the aggregate edge flow F = sum_i f_i of the Wardrop equilibrium, in which
+class i uses only paths of least perceived cost, an edge costing it a_e F_e + b_e + tau_e / s_i. It solves the
+convex programme
 
     min  sum_e (a_e F_e^2 / 2 + b_e F_e) + sum_{i,e} tau_e f_{i,e} / s_i   over  f_i >= 0 that carry demand d_i
 
@@ -111,12 +112,11 @@ class RoutingGame:
         """
         solver = getattr(self._threads, "solver", None) or self._solver()
         array = np.asarray(tolls, dtype=np.float64) if type(tolls) is not np.ndarray else tolls
-        if array.shape == solver.shape:
-            flow = solver.single(array)
-            if flow is not None:
-                return flow
+        flows = solver.quick(array)
+        if flows is not None:
+            return flows
         rows, is_single = checked_tolls("RoutingGame.response", tolls, self.edges)
-        flows, _ = solver.many(rows)
+        flows = solver.many(rows)[0]
         return flows[0] if is_single else flows
 
     def certified_response(self, tolls: npt.ArrayLike) -> tuple[Matrix, Vector]:
@@ -124,8 +124,13 @@ class RoutingGame:
 
         The gap is the most that any traveller could save by another path, relative to the largest perceived edge cost.
         """
+        solver = self._solver()
+        if type(tolls) is np.ndarray and tolls.ndim == 2:
+            flows = solver.quick(tolls)
+            if flows is not None:
+                return flows, solver.last_gaps(len(flows))
         rows, _ = checked_tolls("RoutingGame.certified_response", tolls, self.edges)
-        return self._solver().many(rows)
+        return solver.many(rows)
 
     def equilibrium(self, tolls: npt.ArrayLike) -> Equilibrium:
         """Return flow, gap and the flows of every class on paths (and cycles of negative cost) for one toll vector.
@@ -164,7 +169,7 @@ class RoutingGame:
         x0: npt.ArrayLike | None = None,
         structure: Iterable[Any] = (),
     ) -> Problem:
-        """Return the toll problem: maximise revenue from tau = 0 (Sec. 5.1), with tau >= 0 if ``nonnegative`` (App. A)."""
+        """Return the toll problem: maximise revenue from tau = 0 (Sec. 5.1), over tau >= 0 if asked (App. A)."""
         start = np.zeros(self.edges) if x0 is None else x0
         domain = Nonnegative() if nonnegative else Whole()
         name = f"routing game, {self.edges} edges"
