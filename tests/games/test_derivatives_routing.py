@@ -40,6 +40,7 @@ def test_response_moves_along_its_jacobian_on_a_piece():
 def test_circulations_move_too():
     game = RoutingGame([0, 1], [1, 0], [1.0, 1.0], [0.0, 0.0], [0], [1], [1.0], [1.0])
     tolls = np.array([-3.0, -3.0])
-    slope = (game.response(tolls + [1e-3, 0.0]) - game.response(tolls - [1e-3, 0.0])) / 2e-3
+    moved = np.array([1e-3, 0.0])
+    slope = (game.response(tolls + moved) - game.response(tolls - moved)) / 2e-3
     assert np.allclose(routing_jacobian(game, tolls).times([1.0, 0.0]), slope)
     assert slope[0] < 0.0

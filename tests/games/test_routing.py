@@ -1,4 +1,4 @@
-"""The routing game: optimality proven from scratch, laws, stress sets, bits, errors (issue: followers, items 2 and 6-8)."""
+"""The routing game: optimality proven from scratch, laws, stress sets, bits, errors."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def assert_equilibrium(game, tolls, tolerance=1e-11):
 
 
 def hard_instance(seed):
-    """Random data never shows these: exact ties, zero costs, equal sensitivities, shared pairs, loops, parallel edges."""
+    """Random data never shows these: exact ties, zero costs, equal sensitivities, shared pairs, loops."""
     draw = np.random.default_rng(seed)
     while True:
         n, k = int(draw.integers(3, 10)), int(draw.integers(1, 6))
@@ -409,7 +409,7 @@ def test_a_failing_kernel_is_replaced_and_counted(monkeypatch):
     assert failing.statistics().interior == 3
     assert failing.statistics().responses == 4
     monkeypatch.setattr(interior, "interior_equilibrium", lambda *_: (flows[0], 1e-3))
-    with pytest.raises(NotConverged, match="relative equilibrium gap 1.0e-03"):
+    with pytest.raises(NotConverged, match=r"relative equilibrium gap 1\.0e-03"):
         failing.response(tolls)
 
 
