@@ -60,5 +60,7 @@ def routing_jacobian(game: RoutingGame, tolls: npt.ArrayLike) -> RoutingJacobian
             moved[:, place] -= incidence[:, reference[used[k].group]]
     rate = np.array([1.0 / game.sensitivity[used[k].group] for k in free])
     hessian = moved.T @ (game.slope[:, None] * moved)
-    spread = np.linalg.solve(hessian, moved.T).T if free else np.zeros((game.edges, 0))
+    spread: Matrix = np.zeros((game.edges, 0))
+    if free:
+        spread = np.linalg.solve(hessian, moved.T).T.astype(np.float64)
     return RoutingJacobian(spread, moved * rate)

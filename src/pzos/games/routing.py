@@ -111,13 +111,13 @@ class RoutingGame:
         certificate (stationarity, demand, no cheaper path, no negative cycle); else :class:`pzos.errors.NotConverged`.
         """
         solver = getattr(self._threads, "solver", None) or self._solver()
-        array = np.asarray(tolls, dtype=np.float64) if type(tolls) is not np.ndarray else tolls
-        flows = solver.quick(array)
-        if flows is not None:
-            return flows
+        if type(tolls) is np.ndarray and tolls.dtype.char == "d":
+            flows = solver.quick(tolls)
+            if flows is not None:
+                return flows
         rows, is_single = checked_tolls("RoutingGame.response", tolls, self.edges)
-        flows = solver.many(rows)[0]
-        return flows[0] if is_single else flows
+        answers, _ = solver.many(rows)
+        return answers[0] if is_single else answers
 
     def certified_response(self, tolls: npt.ArrayLike) -> tuple[Matrix, Vector]:
         """Return the responses to a stack of rows (or one vector, as one row) and the relative equilibrium gap of each.
@@ -125,7 +125,7 @@ class RoutingGame:
         The gap is the most that any traveller could save by another path, relative to the largest perceived edge cost.
         """
         solver = self._solver()
-        if type(tolls) is np.ndarray and tolls.ndim == 2:
+        if type(tolls) is np.ndarray and tolls.ndim == 2 and tolls.dtype.char == "d":
             flows = solver.quick(tolls)
             if flows is not None:
                 return flows, solver.last_gaps(len(flows))
