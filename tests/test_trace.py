@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import pzos
@@ -32,6 +32,7 @@ def row(step: int, value: float = 0.0, seconds: float = 0.0, **extras: float) ->
 
 
 @given(st.lists(st.tuples(ANY, ANY), max_size=6))
+@example([(-0.0, 0.1), (1e300, 5e-324), (float("nan"), float("-inf"))])
 def test_csv_round_trips_every_bit(tmp_path_factory: Any, values: list[tuple[float, float]]) -> None:
     trace = Trace()
     for step, (value, seconds) in enumerate(values):
