@@ -7,6 +7,7 @@ of processes) into an executor that does lost work again, and never hangs.
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future
 from typing import Any, NamedTuple
@@ -15,6 +16,7 @@ from pzos.errors import Faults, FollowerFailure, MissingExtra, PzosError
 from pzos.workers import ONE_THREAD, Workers, packed
 
 _RESUBMITS = 20
+_WATCH_SECONDS = 1.0
 
 
 def as_executor(place: Any, *, timeout: float | None = None) -> Executor:
@@ -134,17 +136,49 @@ class DaskExecutor(_Resubmitting):
     """A Dask cluster as an executor.
 
     ``client`` is a ``distributed.Client``, the address of a scheduler, or ``"local:4"`` for a cluster of 4 worker
-    processes on this machine. Dask gives up on a job after a few of its workers died; here it is submitted again.
+    processes on this machine. Dask gives up on a job after a few of its workers died; here it is submitted again. A
+    cluster that loses workers for good is scaled up again if it can be; one that has none left for ``patience`` seconds
+    fails its jobs instead of letting them wait for ever.
     """
 
-    def __init__(self, client: Any, *, resubmits: int = _RESUBMITS) -> None:
+    def __init__(self, client: Any, *, resubmits: int = _RESUBMITS, patience: float = 120.0) -> None:
         super().__init__(resubmits)
+        self.patience = patience
+        self._waiting: set[Future[Any]] = set()
+        self._over = threading.Event()
         self._distributed = _imported()
         self._owned: list[Any] = []
         self.client = self._connected(client) if isinstance(client, str) else client
         lost = (self._distributed.scheduler.KilledWorker, self._distributed.CancelledError, CancelledError)
         self._signs_of_loss: tuple[type[BaseException], ...] = (*lost, OSError)
         self.client.run(_pin_threads)
+        self._watch = threading.Thread(target=self._watch_workers, args=(self._worker_count(),), daemon=True)
+        self._watch.start()
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        """Have ``fn(*args, **kwargs)`` computed on the cluster."""
+        outer = super().submit(fn, *args, **kwargs)
+        self._waiting.add(outer)
+        outer.add_done_callback(self._waiting.discard)
+        return outer
+
+    def _worker_count(self) -> int:
+        return len(self.client.scheduler_info(n_workers=-1)["workers"])
+
+    def _watch_workers(self, wanted: int) -> None:
+        seen = time.monotonic()
+        while not self._over.wait(_WATCH_SECONDS):
+            count = self._worker_count()
+            cluster: Any = getattr(self.client, "cluster", None) or next(iter(self._owned[1:]), None)
+            if count < wanted and hasattr(cluster, "scale"):
+                cluster.scale(wanted)
+            if count > 0 or not self._waiting:
+                seen = time.monotonic()
+            elif time.monotonic() - seen > self.patience:
+                for outer in list(self._waiting):
+                    outer.set_exception(
+                        FollowerFailure(f"dask: no worker for {self.patience:g} s; start workers and resume the study")
+                    )
 
     def _connected(self, address: str) -> Any:
         distributed = self._distributed
@@ -177,6 +211,8 @@ class DaskExecutor(_Resubmitting):
         inner.add_done_callback(lambda done: self._settle(outer, job, lost, done))
 
     def _settle(self, outer: Future[Any], job: _Call, lost: int, inner: Any) -> None:
+        if outer.done():  # given up meanwhile
+            return
         try:
             value = inner.result(timeout=60)
         except self._signs_of_loss as error:
@@ -188,6 +224,8 @@ class DaskExecutor(_Resubmitting):
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """Close what this executor opened itself; a client it was given stays open."""
+        self._over.set()
+        self._watch.join()
         for owned in self._owned:
             owned.close()
         self._owned.clear()

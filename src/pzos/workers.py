@@ -59,6 +59,7 @@ class Workers(Executor):
         faults.raise_if_any()
         self.count, self.timeout, self.resubmits = count, timeout, resubmits
         self.deaths = 0
+        self.alive: set[_Worker] = set()
         self._context = multiprocessing.get_context(start_method)
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._closed = False
@@ -96,18 +97,23 @@ class Workers(Executor):
             if not job.future.set_running_or_notify_cancel():
                 continue
             worker = self._settle(job, worker)
+        self._end(worker)
+
+    def _end(self, worker: _Worker | None) -> None:
         if worker is not None:
+            self.alive.discard(worker)
             worker.end()
 
     def _settle(self, job: _Job, worker: _Worker | None) -> _Worker | None:
         """Get the job done, whatever it takes, and return the worker that is left."""
         for _ in range(self.resubmits + 1):
             try:
-                worker = worker or _Worker(self._context)
+                if worker is None:
+                    worker = _Worker(self._context)
+                    self.alive.add(worker)
                 ok, value = worker.ask(job.payload, self.timeout)
             except (EOFError, OSError) as error:
-                if worker is not None:
-                    worker.end()
+                self._end(worker)
                 if isinstance(error, _NeverReady):
                     job.future.set_exception(InvalidInput(str(error)))
                     return None
@@ -115,8 +121,7 @@ class Workers(Executor):
                 self.deaths += 1
                 continue
             except FollowerTimeout as error:
-                if worker is not None:
-                    worker.end()
+                self._end(worker)
                 job.future.set_exception(error)
                 return None
             if ok:
