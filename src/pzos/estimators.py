@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -58,8 +59,12 @@ def two_point_plan(x: Vector, radius: float, directions: Sequence[Vector], *, ce
         points.append(x + offset)
         np.subtract(x, offset, out=offset)
         points.append(offset)
-    purposes = (Purpose.ITERATE,) * centred + (Purpose.PROBE,) * (2 * len(directions))
-    return TwoPointPlan(tuple(points), purposes, x, radius, tuple(directions), centred)
+    return TwoPointPlan(tuple(points), _purposes(len(directions), centred), x, radius, tuple(directions), centred)
+
+
+@cache
+def _purposes(pairs: int, centred: bool) -> tuple[Purpose, ...]:
+    return (Purpose.ITERATE,) * centred + (Purpose.PROBE,) * (2 * pairs)
 
 
 def sphere_directions(keys: Keys, step: int, count: int, dimension: int) -> tuple[Vector, ...]:

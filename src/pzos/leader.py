@@ -39,6 +39,8 @@ class Leader:
                 f"{self.name}: value_and_gradients returned {shown(returned)}: expected three things; "
                 "return (value, grad_x, grad_y)"
             ) from error
+        if type(value) is float and isfinite(value) and _is_like(grad_x, x) and _is_like(grad_y, y):
+            return LeaderValue(value, grad_x, grad_y)  # the usual case, in short
         return LeaderValue(
             self._checked_value(value),
             self._checked_gradient(grad_x, "grad_x", x.size),
@@ -84,6 +86,15 @@ class Leader:
                 "check the gradient with pzos.check_leader"
             )
         return array
+
+
+def _is_like(gradient: Any, argument: Vector) -> bool:
+    return (
+        type(gradient) is np.ndarray
+        and gradient.dtype is FLOAT64
+        and gradient.shape == argument.shape
+        and all_finite(gradient)
+    )
 
 
 def leader_from_functions(

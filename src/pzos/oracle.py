@@ -84,7 +84,10 @@ def respond(follower: Follower, query: Query, generator: Generator | None = None
         answer = follower.respond(query.x, generator)
     except Exception as error:
         raise _named(error, [query]) from error
-    return _response(query, answer, time.perf_counter() - start)
+    seconds = time.perf_counter() - start
+    if type(answer) is np.ndarray and answer.dtype is FLOAT64 and answer.ndim:  # the usual case, in short
+        return Response(query.step, query.index, answer.copy(), _NOT_REPORTED, seconds)
+    return _response(query, answer, seconds)
 
 
 def respond_all(follower: Follower, queries: list[Query]) -> list[Response]:
@@ -110,8 +113,6 @@ def _named(error: Exception, queries: list[Query]) -> FollowerFailure:
 
 
 def _response(query: Query, answer: Any, seconds: float) -> Response:
-    if type(answer) is np.ndarray and answer.dtype == FLOAT64 and answer.ndim:  # the usual case, in short
-        return Response(query.step, query.index, answer.copy(), _NOT_REPORTED, seconds)
     if isinstance(answer, Answer):
         return Response(query.step, query.index, as_vector(query, answer.y), _gap(query, answer.gap), seconds)
     return Response(query.step, query.index, as_vector(query, answer), _NOT_REPORTED, seconds)

@@ -74,7 +74,7 @@ class Trace:
 
     def append(self, record: Record) -> None:
         """Add one row."""
-        for name, value in record.extras.items():
+        for name, value in record.extras.items() if record.extras else ():
             self._extras.setdefault(name, {})[len(self._rows)] = value
         self._rows.append(record.row())
 

@@ -101,4 +101,5 @@ def all_finite(a: Vector) -> bool:
 
     The sum of squares of finite numbers is finite unless it overflows, so the usual case costs one pass.
     """
-    return isfinite(a.dot(a) if a.size <= _ONE_THREAD else np.einsum("i,i->", a, a)) or bool(np.isfinite(a).all())
+    squares = a.dot(a) if a.size <= _ONE_THREAD else np.einsum("i,i->", a, a)
+    return isfinite(squares) or bool(np.isfinite(a).all())

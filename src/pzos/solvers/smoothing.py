@@ -7,6 +7,7 @@ in the estimate g_t alone. With the same seed both use the same directions.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -28,8 +29,7 @@ from pzos.solvers.base import Outcome, Task
 from pzos.types import Vector, dot
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class IterateState:
+class IterateState(NamedTuple):
     """An iterate x_t and its number t."""
 
     t: int
