@@ -24,6 +24,15 @@ class Command(NamedTuple):
 
 
 COMMANDS = {
+    "solve": Command("pzos.commands.solve", "solve a problem in one go"),
+    "init": Command("pzos.commands.init", "make a durable study from a TOML file"),
+    "ask": Command("pzos.commands.ask", "print the open queries of a study"),
+    "tell": Command("pzos.commands.tell", "take answers from a file"),
+    "status": Command("pzos.commands.status", "how far a study is"),
+    "run": Command("pzos.commands.run", "have the follower answer until the study ends"),
+    "resume": Command("pzos.commands.resume", "go on with a study that was begun"),
+    "export": Command("pzos.commands.export", "write a study's answers or steps as CSV or Parquet"),
+    "recover": Command("pzos.commands.recover", "save what is intact of a damaged study"),
     "reproduce": Command("pzos.experiments.command", "every figure and claim of the paper"),
     "demo": Command("pzos.demo", "the main job on embedded data: a table and a picture"),
 }
@@ -41,7 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         code: int = chosen.run(chosen)
     except PzosError as error:
         sys.stderr.write(f"pzos {chosen.command}: {error}\n")
-        return 2
+        return int(getattr(error, "exit_code", 2))
     except KeyboardInterrupt:
         sys.stderr.write(f"pzos {chosen.command}: interrupted\n")
         return 130
