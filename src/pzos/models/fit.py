@@ -1,0 +1,90 @@
+"""Fitting the response model to a history: covariance, linear prior, weights of the answers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+import numpy as np
+from scipy.linalg import cho_solve, solve_triangular
+
+from pzos.models.geometry import Geometry, Scales, geometry
+from pzos.models.history import History
+from pzos.models.likelihood import fit_scales
+from pzos.models.prior import LinearPrior, fit_conserving, fit_own
+from pzos.models.response import ResponseModel
+from pzos.types import Matrix, Vector
+
+#: How many random combinations of the answers' entries stand for all of them in the likelihood.
+_SKETCH = 48
+
+
+class Shape(Enum):
+    """Which linear prior the model leans on."""
+
+    FREE = "no structure"
+    OWN = "own effects"
+    CONSERVING = "own effects under conservation laws"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fitter:
+    """What stays the same from fit to fit: how many points, which laws, which bounds, which sketch."""
+
+    points: int
+    laws: Matrix
+    lower: Vector
+    upper: Vector
+    sketch: Matrix | None = None
+
+    def fit(self, history: History, centre: int, shape: Shape, scales: Scales | None) -> ResponseModel:
+        """Return the model of ``shape`` around row ``centre`` of the history; a constant from a single answer."""
+        seen, slopes = self._seen(history, centre)
+        if seen.count == 0 or scales is None:
+            nothing = Scales(1.0, 0.0, 0.0)
+            point, answer = history.points[centre], history.answers[centre]
+            return ResponseModel(point, answer, seen, slopes, nothing, LinearPrior(), self.lower, self.upper)
+        factor = _factor(seen, scales)
+        prior = self._prior(shape, factor, seen, slopes)
+        residuals = slopes if prior.own is None else slopes - prior.apply(seen.units)
+        weights = cho_solve((factor, True), residuals, check_finite=False)
+        weights /= seen.lengths[:, None]
+        base = history.answers[centre]
+        if scales.noise > 0.0:
+            base = base + scales.noise * seen.centre_share * weights.sum(axis=0)
+        return ResponseModel(history.points[centre], base, seen, weights, scales, prior, self.lower, self.upper)
+
+    def tune(self, history: History, centre: int, shape: Shape, start: Scales | None, variance: float) -> Scales:
+        """Return the scales of largest likelihood for this shape."""
+        seen, slopes = self._seen(history, centre)
+        if shape is not Shape.FREE:
+            first = Scales(float(np.median(seen.lengths)), 1.0, 0.0) if start is None else start
+            slopes = slopes - self._prior(shape, _factor(seen, first), seen, slopes).apply(seen.units)
+        if self.sketch is not None:
+            slopes = slopes @ self.sketch
+        return fit_scales(seen, slopes, start, variance)
+
+    def _seen(self, history: History, centre: int) -> tuple[Geometry, Matrix]:
+        rows = history.nearest(centre, self.points)
+        seen = geometry(history.points[centre], history.points[rows], history.repeats[rows], history.repeats[centre])
+        return seen, (history.answers[rows] - history.answers[centre]) / seen.lengths[:, None]
+
+    def _prior(self, shape: Shape, factor: Matrix, seen: Geometry, slopes: Matrix) -> LinearPrior:
+        if shape is Shape.FREE:
+            return LinearPrior()
+        units = solve_triangular(factor, seen.units, lower=True, check_finite=False)
+        white = solve_triangular(factor, slopes, lower=True, check_finite=False)
+        return fit_own(units, white) if shape is Shape.OWN else fit_conserving(units, white, self.laws)
+
+
+def _factor(seen: Geometry, scales: Scales) -> Matrix:
+    """Return the Cholesky factor of K, with more jitter where rounding made K indefinite."""
+    covariance = seen.covariance(scales)
+    jitter = 1e-10 * float(np.einsum("ii->i", covariance).max())
+    for _ in range(6):
+        try:
+            return np.linalg.cholesky(covariance)
+        except np.linalg.LinAlgError:
+            np.einsum("ii->i", covariance)[...] += jitter
+            jitter *= 100.0
+    return np.linalg.cholesky(covariance)
