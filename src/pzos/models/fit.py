@@ -8,6 +8,7 @@ from enum import Enum
 import numpy as np
 from scipy.linalg import cho_solve, solve_triangular
 
+from pzos.models.bounds import Bounds, Law, imputed
 from pzos.models.geometry import Geometry, Scales, geometry
 from pzos.models.history import History
 from pzos.models.likelihood import fit_scales
@@ -17,6 +18,7 @@ from pzos.types import Matrix, Vector
 
 #: How many random combinations of the answers' entries stand for all of them in the likelihood.
 _SKETCH = 48
+_IMPUTATIONS = 4
 
 
 class Shape(Enum):
@@ -33,33 +35,41 @@ class Fitter:
 
     points: int
     laws: Matrix
-    lower: Vector
-    upper: Vector
+    bounds: Bounds
     sketch: Matrix | None = None
 
     def fit(self, history: History, centre: int, shape: Shape, scales: Scales | None) -> ResponseModel:
         """Return the model of ``shape`` around row ``centre`` of the history; a constant from a single answer."""
         seen, slopes = self._seen(history, centre)
+        point, answer = history.points[centre], history.answers[centre]
         if seen.count == 0 or scales is None:
-            nothing = Scales(1.0, 0.0, 0.0)
-            point, answer = history.points[centre], history.answers[centre]
-            return ResponseModel(point, answer, seen, slopes, nothing, LinearPrior(), self.lower, self.upper)
+            return ResponseModel(point, answer, seen, slopes, Scales(1.0, 0.0, 0.0), LinearPrior(), self.bounds)
         factor = _factor(seen, scales)
-        prior = self._prior(shape, factor, seen, slopes)
+        kinked = self.bounds.touched(history.answers)
+        prior, slopes, base = self._prior(shape, factor, seen, slopes, answer)
         residuals = slopes if prior.own is None else slopes - prior.apply(seen.units)
         weights = cho_solve((factor, True), residuals, check_finite=False)
         weights /= seen.lengths[:, None]
-        base = history.answers[centre]
         if scales.noise > 0.0:
             base = base + scales.noise * seen.centre_share * weights.sum(axis=0)
-        return ResponseModel(history.points[centre], base, seen, weights, scales, prior, self.lower, self.upper)
+        return ResponseModel(point, base, seen, weights, scales, prior, self._bounds(prior, answer), kinked)
+
+    def _bounds(self, prior: LinearPrior, answer: Vector) -> Bounds:
+        """Return the bounds; with a single law the surplus that clipping makes is shared out by it."""
+        shares, laws = prior.shares, prior.laws
+        if shares is None or laws is None or laws.shape[0] != 1:
+            return self.bounds
+        positive = np.maximum(shares[:, 0], 1e-3 * float(np.abs(shares).mean()))
+        law = Law(laws[0], positive, float(laws[0] @ answer))
+        return Bounds(self.bounds.lower, self.bounds.upper, law)
 
     def tune(self, history: History, centre: int, shape: Shape, start: Scales | None, variance: float) -> Scales:
         """Return the scales of largest likelihood for this shape."""
         seen, slopes = self._seen(history, centre)
         if shape is not Shape.FREE:
             first = Scales(float(np.median(seen.lengths)), 1.0, 0.0) if start is None else start
-            slopes = slopes - self._prior(shape, _factor(seen, first), seen, slopes).apply(seen.units)
+            prior, slopes, _ = self._prior(shape, _factor(seen, first), seen, slopes, history.answers[centre])
+            slopes = slopes - prior.apply(seen.units)
         if self.sketch is not None:
             slopes = slopes @ self.sketch
         return fit_scales(seen, slopes, start, variance)
@@ -69,12 +79,28 @@ class Fitter:
         seen = geometry(history.points[centre], history.points[rows], history.repeats[rows], history.repeats[centre])
         return seen, (history.answers[rows] - history.answers[centre]) / seen.lengths[:, None]
 
-    def _prior(self, shape: Shape, factor: Matrix, seen: Geometry, slopes: Matrix) -> LinearPrior:
+    def _prior(
+        self, shape: Shape, factor: Matrix, seen: Geometry, slopes: Matrix, answer: Vector
+    ) -> tuple[LinearPrior, Matrix, Vector]:
+        """Return the linear prior, the slopes and the answer at the centre, latent where answers are at bounds."""
         if shape is Shape.FREE:
-            return LinearPrior()
+            return LinearPrior(), slopes, answer
         units = solve_triangular(factor, seen.units, lower=True, check_finite=False)
-        white = solve_triangular(factor, slopes, lower=True, check_finite=False)
-        return fit_own(units, white) if shape is Shape.OWN else fit_conserving(units, white, self.laws)
+        prior = self._linear(shape, units, solve_triangular(factor, slopes, lower=True, check_finite=False), None)
+        lengths = seen.lengths[:, None]
+        answers = answer + slopes * lengths
+        latent_answer = answer
+        if self.bounds.touched(answers) or self.bounds.touched(answer):
+            for _ in range(_IMPUTATIONS):
+                predicted = prior.explain(seen.units, slopes) * lengths
+                latent, latent_answer = imputed(self.bounds, answers, answer, predicted, seen.lengths)
+                slopes = (latent - latent_answer) / lengths
+                white = solve_triangular(factor, slopes, lower=True, check_finite=False)
+                prior = self._linear(shape, units, white, prior)
+        return prior, slopes, latent_answer
+
+    def _linear(self, shape: Shape, units: Matrix, slopes: Matrix, start: LinearPrior | None) -> LinearPrior:
+        return fit_own(units, slopes) if shape is Shape.OWN else fit_conserving(units, slopes, self.laws, start)
 
 
 def _factor(seen: Geometry, scales: Scales) -> Matrix:

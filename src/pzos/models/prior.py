@@ -34,6 +34,15 @@ class LinearPrior:
             return moved
         return moved - (moved @ self.laws.T) @ self.shares.T
 
+    def explain(self, s: Matrix, slopes: Matrix) -> Matrix:
+        """Return what the prior makes of rows whose own totals A r are known to differ from zero."""
+        if self.own is None:
+            return np.zeros_like(slopes)
+        moved = s * self.own
+        if self.shares is None or self.laws is None:
+            return moved
+        return moved - ((moved - slopes) @ self.laws.T) @ self.shares.T
+
     def pull(self, g: Vector) -> Vector:
         """Return B_p' g."""
         if self.own is None:
@@ -59,14 +68,21 @@ def _shrunk(right: Vector, weight: Vector, count: int) -> Vector:
     return shrunk
 
 
-def fit_conserving(units: Matrix, slopes: Matrix, laws: Matrix, start: Vector | None = None) -> LinearPrior:
-    """Fit (I - U A) diag(d) by alternating least squares on whitened rows."""
+def fit_conserving(units: Matrix, slopes: Matrix, laws: Matrix, start: LinearPrior | None = None) -> LinearPrior:
+    """Fit (I - U A) diag(d) by alternating least squares on whitened rows.
+
+    Latent slopes (see :mod:`bounds`) need not obey the laws; then A R is what the multipliers did not make up for,
+    and the model is R = S diag(d) - (S diag(d) - R) A' U'.
+    """
     entries = units.shape[1]
     square = np.einsum("ij,ij->j", units, units)
     gramian = laws @ laws.T
     shares = np.linalg.solve(gramian, laws).T  # A' (A A')^-1: the laws shared evenly
-    own = np.zeros(entries) if start is None else start
-    for _ in range(_SWEEPS):
+    own = np.zeros(entries)
+    sweeps = _SWEEPS
+    if start is not None and start.own is not None and start.shares is not None:
+        own, shares, sweeps = start.own, start.shares, 2
+    for _ in range(sweeps):
         own = _own_given_shares(units, slopes, laws, shares, square, own)
         shares = _shares_given_own(units, slopes, laws, own, shares)
     return LinearPrior(own, shares, laws)
@@ -86,7 +102,8 @@ def _own_given_shares(
         result: Vector = np.einsum("ij,ij->j", units, back) + ridge * (d - d.mean())
         return result
 
-    target = slopes - (slopes @ shares) @ laws
+    target = slopes - (slopes @ laws.T) @ shares.T
+    target = target - (target @ shares) @ laws
     residual = np.einsum("ij,ij->j", units, target) - normal(own)
     precondition = 1.0 / (square + ridge)
     z = precondition * residual
@@ -111,7 +128,7 @@ def _own_given_shares(
 def _shares_given_own(units: Matrix, slopes: Matrix, laws: Matrix, own: Vector, shares: Matrix) -> Matrix:
     """Minimise |R - S diag(d) + (S diag(d) A') U'|^2 over U, then restore A U = I."""
     moved = units * own
-    totals = moved @ laws.T
+    totals = (moved - slopes) @ laws.T
     matrix = totals.T @ totals
     ridge = 1e-6 * max(float(np.trace(matrix)), 1e-300)
     matrix = matrix + ridge * np.eye(matrix.shape[0])

@@ -9,10 +9,11 @@ obeys too. No matrix of size d_y by d_x is formed: memory is O(points (d_x + d_y
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from pzos.models.bounds import Bounds
 from pzos.models.geometry import Geometry, Scales, matern
 from pzos.models.prior import LinearPrior
 from pzos.types import Matrix, Vector
@@ -30,8 +31,8 @@ class ResponseModel:
     weights: Matrix
     scales: Scales
     prior: LinearPrior
-    lower: Vector
-    upper: Vector
+    bounds: Bounds
+    kinked: bool = False
 
     def predict(self, x: Vector) -> Vector:
         """Return M(x), before the bounds are applied."""
@@ -39,14 +40,17 @@ class ResponseModel:
 
     def clipped(self, x: Vector) -> Vector:
         """Return M(x) moved into the bounds of the answers."""
-        clipped: Vector = np.minimum(np.maximum(self.predict(x), self.lower), self.upper)
-        return clipped
+        return self.bounds.show(self.predict(x))[0]
+
+    def rounded(self, rounding: float) -> ResponseModel:
+        """Return the model with the corners at the bounds rounded off."""
+        return replace(self, bounds=replace(self.bounds, rounding=rounding))
 
     def slope_size(self) -> float:
         """Return the root mean square, over the entries of y, of the slope of the linear part."""
         if self.geometry.count == 0:
             return 0.0
-        rows = (self.weights.T @ self.geometry.lengths[:, None] if False else self.weights) 
+        rows = self.weights
         gram = self.geometry.gram * (self.geometry.lengths[:, None] * self.geometry.lengths)
         squared = float(np.einsum("ij,ij->", rows, gram @ rows))
         return float(np.sqrt(max(squared, 0.0) / self.base.size))
@@ -74,8 +78,8 @@ class ResponseModel:
         """Return the clipped M(x), and the map g -> (dM/dx)' g there."""
         s = x - self.centre
         raw, decays, at_centre = self._evaluate(s)
-        clipped = np.minimum(np.maximum(raw, self.lower), self.upper)
-        return clipped, Pull(self, s, clipped == raw, decays, at_centre)
+        shown, free = self.bounds.show(raw)
+        return shown, Pull(self, s, free, decays, at_centre)
 
 
 _NONE: Vector = np.zeros(0)
@@ -94,7 +98,7 @@ class Pull:
     def __call__(self, g: Vector) -> Vector:
         """Return (dM/dx)' g, the derivative of an entry at its bound being zero."""
         model = self.model
-        g = np.where(self.free, g, 0.0)
+        g = model.bounds.pull(g, self.free)
         geometry, scales = model.geometry, model.scales
         inner = model.weights @ g
         coefficients = inner

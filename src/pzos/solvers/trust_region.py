@@ -27,6 +27,7 @@ from pzos.types import Purpose, Vector
 
 _NAN = float("nan")
 _FAILURES = 5
+_ROUNDINGS = (0.1, 0.01)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +95,17 @@ class CompositeTrustRegion:
     def _step(self, task: Task, state: RegionState, model: ResponseModel, radius: float) -> Step:
         known = task.known
         objective = on_model(known.leader, known.sign, model)
-        return minimise(objective, state.x, radius, known.domain, self.iterations)
+        step = minimise(objective, state.x, radius, known.domain, self.iterations)
+        if not model.kinked:
+            return step
+        # The model itself has kinks at the bounds of the answers, where a smooth minimiser stalls.
+        for share in _ROUNDINGS:
+            rounded = on_model(known.leader, known.sign, model.rounded(share * float(np.abs(model.base).mean())))
+            smooth = minimise(rounded, state.x, radius, known.domain, self.iterations, step.x)
+            other = minimise(objective, state.x, radius, known.domain, self.iterations, smooth.x)
+            if other.predicted > step.predicted:
+                step = other
+        return step
 
     def _further(self, task: Task, state: RegionState, model: ResponseModel, x: Vector) -> tuple[Vector, ...]:
         """Return batch - 1 more points: minimisers for other radii, probes where those coincide."""

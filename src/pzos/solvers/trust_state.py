@@ -11,6 +11,7 @@ import numpy as np
 from pzos.errors import Faults
 from pzos.estimators import Plan
 from pzos.keys import Keys, Role
+from pzos.models.bounds import Bounds
 from pzos.models.contest import Contest, contest
 from pzos.models.fit import Fitter, Shape
 from pzos.models.geometry import Scales
@@ -110,14 +111,13 @@ def fitter(task: Task, history: History, points: int | None) -> Fitter:
     else:
         lower, upper = np.broadcast_to(found.bounds.lower, size), np.broadcast_to(found.bounds.upper, size)
     limit = min(max(2 * n, 100), 400) if points is None else points
-    return Fitter(limit, laws, lower, upper, _sketch(task.keys, size))
+    return Fitter(limit, laws, Bounds(lower, upper), _sketch(task.keys, size))
 
 
 def _shown_bounds(answers: Matrix) -> tuple[Vector, Vector]:
     """Return bounds that several answers touch exactly: what is continuous ties only at a bound."""
     size = answers.shape[1]
-    lowest, highest = float(answers.min()), float(answers.max())
-    low = lowest if np.count_nonzero(answers == lowest) > 2 and lowest == 0.0 else -np.inf
+    low = 0.0 if float(answers.min()) == 0.0 else -np.inf
     return np.full(size, low), np.full(size, np.inf)
 
 

@@ -62,24 +62,27 @@ def bounds_of(domain: Domain, size: int) -> tuple[Vector, Vector] | None:
     return None
 
 
-def minimise(objective: Objective, centre: Vector, radius: float, domain: Domain, iterations: int) -> Step:
-    """Return the best point found within ``radius`` of the centre."""
-    start, _ = objective(centre)
+def minimise(
+    objective: Objective, centre: Vector, radius: float, domain: Domain, iterations: int, start: Vector | None = None
+) -> Step:
+    """Return the best point found within ``radius`` of the centre, searching from ``start`` (else the centre)."""
+    here, _ = objective(centre)
     bounds = bounds_of(domain, centre.size)
+    begin = centre if start is None else start
     if bounds is None:
-        x, value = _projected(objective, centre, radius, domain, iterations)
+        x, value = _projected(objective, begin, centre, radius, domain, iterations)
     else:
         lower, upper = np.maximum(bounds[0], centre - radius), np.minimum(bounds[1], centre + radius)
-        x, value = _boxed(objective, centre, lower, upper, iterations)
+        x, value = _boxed(objective, begin, lower, upper, iterations)
     size = float(np.abs(x - centre).max())
-    return Step(x, start - value, size)
+    return Step(x, here - value, size)
 
 
-def _boxed(objective: Objective, centre: Vector, lower: Vector, upper: Vector, iterations: int) -> tuple[Vector, float]:
+def _boxed(objective: Objective, start: Vector, lower: Vector, upper: Vector, iterations: int) -> tuple[Vector, float]:
     from scipy.optimize import Bounds, minimize
 
     found = minimize(
-        objective, np.minimum(np.maximum(centre, lower), upper), jac=True, method="L-BFGS-B",
+        objective, np.minimum(np.maximum(start, lower), upper), jac=True, method="L-BFGS-B",
         bounds=Bounds(lower, upper),
         options={"maxiter": iterations, "maxfun": 2 * iterations, "ftol": 1e-14, "gtol": 1e-12},
     )  # fmt: skip
@@ -87,10 +90,10 @@ def _boxed(objective: Objective, centre: Vector, lower: Vector, upper: Vector, i
 
 
 def _projected(
-    objective: Objective, centre: Vector, radius: float, domain: Domain, iterations: int
+    objective: Objective, start: Vector, centre: Vector, radius: float, domain: Domain, iterations: int
 ) -> tuple[Vector, float]:
     """Spectral projected gradients with an Armijo search along the projected arc's chord."""
-    x = centre
+    x = start
     value, gradient = objective(x)
     step = radius / max(float(np.abs(gradient).max()), 1e-300)
     for _ in range(iterations):
