@@ -38,7 +38,7 @@ class Fitter:
     bounds: Bounds
     sketch: Matrix | None = None
 
-    def fit(self, history: History, centre: int, shape: Shape, scales: Scales | None) -> ResponseModel:
+    def fit(self, history: History, centre: int, shape: Shape, scales: Scales | None, start: LinearPrior | None = None) -> ResponseModel:
         """Return the model of ``shape`` around row ``centre`` of the history; a constant from a single answer."""
         seen, slopes = self._seen(history, centre)
         point, answer = history.points[centre], history.answers[centre]
@@ -46,7 +46,7 @@ class Fitter:
             return ResponseModel(point, answer, seen, slopes, Scales(1.0, 0.0, 0.0), LinearPrior(), self.bounds)
         factor = _factor(seen, scales)
         kinked = self.bounds.touched(history.answers)
-        prior, slopes, base = self._prior(shape, factor, seen, slopes, answer)
+        prior, slopes, base = self._prior(shape, factor, seen, slopes, answer, start)
         residuals = slopes if prior.own is None else slopes - prior.apply(seen.units)
         weights = cho_solve((factor, True), residuals, check_finite=False)
         weights /= seen.lengths[:, None]
@@ -63,12 +63,12 @@ class Fitter:
         law = Law(laws[0], positive, float(laws[0] @ answer))
         return Bounds(self.bounds.lower, self.bounds.upper, law)
 
-    def tune(self, history: History, centre: int, shape: Shape, start: Scales | None, variance: float) -> Scales:
+    def tune(self, history: History, centre: int, shape: Shape, start: Scales | None, variance: float, prior: LinearPrior | None = None) -> Scales:
         """Return the scales of largest likelihood for this shape."""
         seen, slopes = self._seen(history, centre)
         if shape is not Shape.FREE:
             first = Scales(float(np.median(seen.lengths)), 1.0, 0.0) if start is None else start
-            prior, slopes, _ = self._prior(shape, _factor(seen, first), seen, slopes, history.answers[centre])
+            prior, slopes, _ = self._prior(shape, _factor(seen, first), seen, slopes, history.answers[centre], prior)
             slopes = slopes - prior.apply(seen.units)
         if self.sketch is not None:
             slopes = slopes @ self.sketch
@@ -80,13 +80,13 @@ class Fitter:
         return seen, (history.answers[rows] - history.answers[centre]) / seen.lengths[:, None]
 
     def _prior(
-        self, shape: Shape, factor: Matrix, seen: Geometry, slopes: Matrix, answer: Vector
+        self, shape: Shape, factor: Matrix, seen: Geometry, slopes: Matrix, answer: Vector, start: LinearPrior | None
     ) -> tuple[LinearPrior, Matrix, Vector]:
         """Return the linear prior, the slopes and the answer at the centre, latent where answers are at bounds."""
         if shape is Shape.FREE:
             return LinearPrior(), slopes, answer
         units = solve_triangular(factor, seen.units, lower=True, check_finite=False)
-        prior = self._linear(shape, units, solve_triangular(factor, slopes, lower=True, check_finite=False), None)
+        prior = self._linear(shape, units, solve_triangular(factor, slopes, lower=True, check_finite=False), start)
         lengths = seen.lengths[:, None]
         answers = answer + slopes * lengths
         latent_answer = answer

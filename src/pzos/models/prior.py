@@ -14,6 +14,7 @@ import numpy as np
 from pzos.types import Matrix, Vector
 
 _SWEEPS = 8
+_WARM_SWEEPS = 2
 _RIDGE = 0.03
 
 
@@ -72,41 +73,47 @@ def fit_conserving(units: Matrix, slopes: Matrix, laws: Matrix, start: LinearPri
     """Fit (I - U A) diag(d) by alternating least squares on whitened rows.
 
     Latent slopes (see :mod:`bounds`) need not obey the laws; then A R is what the multipliers did not make up for,
-    and the model is R = S diag(d) - (S diag(d) - R) A' U'.
+    and the model is R = S diag(d) - (S diag(d) - R) A' U'. A ``start`` from an earlier fit saves most sweeps.
     """
-    entries = units.shape[1]
-    square = np.einsum("ij,ij->j", units, units)
-    gramian = laws @ laws.T
-    shares = np.linalg.solve(gramian, laws).T  # A' (A A')^-1: the laws shared evenly
-    own = np.zeros(entries)
-    sweeps = _SWEEPS
+    evenly = np.linalg.solve(laws @ laws.T, laws).T  # A' (A A')^-1: the laws shared evenly
+    own, shares, sweeps = np.zeros(units.shape[1]), evenly, _SWEEPS
     if start is not None and start.own is not None and start.shares is not None:
-        own, shares, sweeps = start.own, start.shares, 2
+        own, shares, sweeps = start.own, start.shares, _WARM_SWEEPS
+    square = np.einsum("ij,ij->j", units, units)
     for _ in range(sweeps):
-        own = _own_given_shares(units, slopes, laws, shares, square, own)
-        shares = _shares_given_own(units, slopes, laws, own, shares)
+        normal = _Normal(units, square, laws, shares)
+        target = slopes - (slopes @ laws.T) @ shares.T
+        target = target - (target @ shares) @ laws
+        own = _conjugate_gradients(normal, np.einsum("ij,ij->j", units, target), own)
+        shares = _shares_given_own(units, slopes, laws, own, shares, evenly)
     return LinearPrior(own, shares, laws)
 
 
-def _own_given_shares(
-    units: Matrix, slopes: Matrix, laws: Matrix, shares: Matrix, square: Vector, own: Vector
-) -> Vector:
-    """Minimise |R - S diag(d) (I - U A)'|^2 + (d - theta)^2/rho over d by conjugate gradients from ``own``."""
+class _Normal:
+    """The normal matrix of d, |S diag(d) (I - U A)'|^2 + ridge |d - mean d|^2, by products with S alone.
 
-    ridge = _RIDGE / units.shape[0] ** 2 * float(square.mean())
+    With G = S'S:  diag(G) d - sum_m [U_m o G (A_m o d) + A_m o G (U_m o d)] + sum_mn (U'U)_mn A_m o G (A_n o d).
+    """
 
-    def normal(d: Vector) -> Vector:
-        moved = units * d
-        image = moved - (moved @ laws.T) @ shares.T
-        back = image - (image @ shares) @ laws
-        result: Vector = np.einsum("ij,ij->j", units, back) + ridge * (d - d.mean())
+    def __init__(self, units: Matrix, square: Vector, laws: Matrix, shares: Matrix) -> None:
+        self.units, self.square, self.laws, self.shares = units, square, laws, shares.T
+        self.ridge = _RIDGE / units.shape[0] ** 2 * float(square.mean())
+        self.scale = 1.0 / (square + self.ridge)
+        self.overlap = shares.T @ shares
+
+    def __call__(self, d: Vector) -> Vector:
+        both = np.concatenate([self.laws, self.shares]) * d
+        through = (both @ self.units.T) @ self.units
+        by_laws, by_shares = np.split(through, 2)
+        result: Vector = (self.square + self.ridge) * d - self.ridge * d.mean()
+        result -= np.einsum("mi,mi->i", self.shares, by_laws)
+        result += np.einsum("mi,mi->i", self.laws, self.overlap @ by_laws - by_shares)
         return result
 
-    target = slopes - (slopes @ laws.T) @ shares.T
-    target = target - (target @ shares) @ laws
-    residual = np.einsum("ij,ij->j", units, target) - normal(own)
-    precondition = 1.0 / (square + ridge)
-    z = precondition * residual
+
+def _conjugate_gradients(normal: _Normal, right: Vector, x: Vector) -> Vector:
+    residual = right - normal(x)
+    z = normal.scale * residual
     direction, power = z, float(residual @ z)
     goal = 1e-12 * power
     for _ in range(10):
@@ -117,22 +124,23 @@ def _own_given_shares(
         if curvature <= 0.0:
             break
         step = power / curvature
-        own = own + step * direction
+        x = x + step * direction
         residual = residual - step * image
-        z = precondition * residual
+        z = normal.scale * residual
         power, previous = float(residual @ z), power
         direction = z + (power / previous) * direction
-    return own
+    return x
 
 
-def _shares_given_own(units: Matrix, slopes: Matrix, laws: Matrix, own: Vector, shares: Matrix) -> Matrix:
-    """Minimise |R - S diag(d) + (S diag(d) A') U'|^2 over U, then restore A U = I."""
-    moved = units * own
-    totals = (moved - slopes) @ laws.T
+def _shares_given_own(
+    units: Matrix, slopes: Matrix, laws: Matrix, own: Vector, shares: Matrix, evenly: Matrix
+) -> Matrix:
+    """Minimise |R - S diag(d) + (S diag(d) - R) A' U'|^2 over U, then restore A U = I."""
+    surplus = units * own - slopes
+    totals = surplus @ laws.T
     matrix = totals.T @ totals
     ridge = 1e-6 * max(float(np.trace(matrix)), 1e-300)
     matrix = matrix + ridge * np.eye(matrix.shape[0])
-    free = np.linalg.solve(matrix, totals.T @ (moved - slopes) + ridge * shares.T).T
-    gap = np.eye(laws.shape[0]) - laws @ free
-    restored: Matrix = free + np.linalg.solve(laws @ laws.T, laws).T @ gap
+    free = np.linalg.solve(matrix, totals.T @ surplus + ridge * shares.T).T
+    restored: Matrix = free + evenly @ (np.eye(laws.shape[0]) - laws @ free)
     return restored

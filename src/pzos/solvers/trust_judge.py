@@ -110,7 +110,7 @@ def _judged_noisy(task: Task, state: RegionState, plan: TrialPlan, told: Told, p
         return state
     shape = contest.winner
     fit = fitter(task, history, points)
-    model = fit.fit(history, state.centre, shape, state.scales.get(shape))
+    model = fit.fit(history, state.centre, shape, state.scales.get(shape), plan.priors.get(shape))
     sign = task.known.sign
     for x, y in told[:1]:
         seen = _smoothed(task, state, model, x)

@@ -78,8 +78,10 @@ class CompositeTrustRegion:
         if state.suspect and (state.exact is None or history.freedom == 0):
             return TrialPlan((state.x,), (Purpose.PROBE,), Kind.REPEAT)
         fit = fitter(task, history, self.points)
-        scales = state.scales
-        models = {shape: fit.fit(history, state.centre, shape, scales.get(shape)) for shape in contest.running}
+        models = {
+            shape: fit.fit(history, state.centre, shape, state.scales.get(shape), state.priors.get(shape))
+            for shape in contest.running
+        }
         model = models[contest.winner]
         step = self._step(task, state, model, state.radius)
         if step.predicted <= 1e-10 * max(abs(state.value), 1e-3) or step.size < 1e-9 * state.scale:
@@ -90,7 +92,8 @@ class CompositeTrustRegion:
         points += self._further(task, state, model, points[0])
         purposes = (purpose,) + (Purpose.TRIAL,) * (len(points) - 1)
         predictions = {shape: rival.predict(points[0]) for shape, rival in models.items()}
-        return TrialPlan(points, purposes, kind, step, predictions)
+        priors = {shape: rival.prior for shape, rival in models.items()}
+        return TrialPlan(points, purposes, kind, step, predictions, priors)
 
     def _step(self, task: Task, state: RegionState, model: ResponseModel, radius: float) -> Step:
         known = task.known
@@ -138,7 +141,7 @@ class CompositeTrustRegion:
             moved = self._started(task, state, y, value)
         else:
             moved = judged(task, state, plan, told, self.points)
-        moved = retuned(task, replace(moved, step=state.step + 1, failed=0), self.points)
+        moved = retuned(task, replace(moved, step=state.step + 1, failed=0, priors=plan.priors or state.priors), self.points)
         promised = _NAN if plan.step is None else plan.step.predicted
         extras = {"radius": state.radius, "predicted": promised, "probe": float(plan.kind is not Kind.TRIAL)}
         return moved, Outcome(x, value, _NAN, size, extras)

@@ -16,6 +16,7 @@ from pzos.models.contest import Contest, contest
 from pzos.models.fit import Fitter, Shape
 from pzos.models.geometry import Scales
 from pzos.models.history import History
+from pzos.models.prior import LinearPrior
 from pzos.solvers.base import Task
 from pzos.solvers.trust_step import Step
 from pzos.structure import Declared, declared
@@ -43,6 +44,7 @@ class TrialPlan(Plan):
     kind: Kind = Kind.TRIAL
     step: Step | None = None
     predictions: Mapping[Shape, Vector] = field(default_factory=dict)
+    priors: Mapping[Shape, LinearPrior] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -61,6 +63,7 @@ class RegionState:
     scale: float = _NAN
     contest: Contest | None = None
     scales: Mapping[Shape, Scales] = field(default_factory=dict)
+    priors: Mapping[Shape, LinearPrior] = field(default_factory=dict)
     tuned: int = 0
     exact: bool | None = None
     suspect: bool = False
@@ -111,7 +114,7 @@ def fitter(task: Task, history: History, points: int | None) -> Fitter:
     else:
         lower, upper = np.broadcast_to(found.bounds.lower, size), np.broadcast_to(found.bounds.upper, size)
     limit = min(max(2 * n, 100), 400) if points is None else points
-    return Fitter(limit, laws, Bounds(lower, upper), _sketch(task.keys, size))
+    return Fitter(limit, laws, Bounds(lower, upper))
 
 
 def _shown_bounds(answers: Matrix) -> tuple[Vector, Vector]:
@@ -133,9 +136,9 @@ def retuned(task: Task, state: RegionState, points: int | None) -> RegionState:
     history, running = state.history, state.contest
     if history is None or running is None or history.count < 2 or history.count < _REFIT * state.tuned:
         return state
-    fit = fitter(task, history, points)
+    fit = replace(fitter(task, history, points), sketch=_sketch(task.keys, history.answers.shape[1]))
     scales = dict(state.scales)
     for shape in running.running:
         start = None if history.count <= _GRID_UP_TO else scales.get(shape)
-        scales[shape] = fit.tune(history, state.centre, shape, start, state.variance)
+        scales[shape] = fit.tune(history, state.centre, shape, start, state.variance, state.priors.get(shape))
     return replace(state, scales=scales, tuned=history.count)
