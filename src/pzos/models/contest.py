@@ -15,13 +15,14 @@ import numpy as np
 from pzos.models.fit import Shape
 
 _DISCOUNT = 0.7
-_MARGIN = 0.5
-_ROUNDS = 30
+_MARGIN = 2.5
+_TRAILING_AFTER = 6
+_ROUNDS = 15
 
 
 @dataclass(frozen=True, slots=True)
 class Contest:
-    """Discounted sums of log relative prediction errors, one per shape; lower is better."""
+    """Discounted sums of log relative prediction errors, one per shape; lower is better, infinite is out."""
 
     shapes: tuple[Shape, ...]
     favourite: Shape
@@ -37,15 +38,19 @@ class Contest:
 
     @property
     def running(self) -> tuple[Shape, ...]:
-        """Return the shapes still to be compared: all at first, in the end the winner alone."""
-        return self.shapes if self.rounds < _ROUNDS else (self.winner,)
+        """Return the shapes still compared: all at first, then those not far behind, in the end winner and none."""
+        if self.rounds >= _ROUNDS:
+            return tuple(dict.fromkeys((self.winner, Shape.FREE)))
+        limit = min(self.scores) + (_MARGIN if self.rounds >= _TRAILING_AFTER else np.inf)
+        close = (shape for shape, score in zip(self.shapes, self.scores, strict=True) if score <= limit)
+        return tuple(dict.fromkeys((self.winner, *close)))
 
     def observe(self, errors: Mapping[Shape, float]) -> Contest:
         """Return the contest after one more answer; ``errors`` are relative to the change of the answer."""
-        if len(errors) < len(self.shapes):
+        if len(errors) < 2:
             return self
         scores = tuple(
-            _DISCOUNT * score + float(np.log(errors[shape] + 1e-9))
+            _DISCOUNT * score + float(np.log(errors[shape] + 1e-9)) if shape in errors else np.inf
             for shape, score in zip(self.shapes, self.scores, strict=True)
         )
         return Contest(self.shapes, self.favourite, scores, self.rounds + 1)

@@ -18,7 +18,7 @@ from pzos.types import Matrix, Vector
 
 #: How many random combinations of the answers' entries stand for all of them in the likelihood.
 _SKETCH = 48
-_IMPUTATIONS = 4
+_IMPUTATIONS = 2
 
 
 class Shape(Enum):

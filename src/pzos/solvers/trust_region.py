@@ -27,7 +27,8 @@ from pzos.types import Purpose, Vector
 
 _NAN = float("nan")
 _FAILURES = 5
-_ROUNDINGS = (0.1, 0.01)
+_ROUNDING = 0.01
+_NEGLIGIBLE = 1e-10
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +85,7 @@ class CompositeTrustRegion:
         }
         model = models[contest.winner]
         step = self._step(task, state, model, state.radius)
-        if step.predicted <= 1e-10 * max(abs(state.value), 1e-3) or step.size < 1e-9 * state.scale:
+        if step.predicted <= _NEGLIGIBLE * max(abs(state.value), 1e-3) or step.size < 1e-9 * state.scale:
             points: tuple[Vector, ...] = (_probe(task, state, model, 0),)
             kind, purpose = Kind.PROBE, Purpose.PROBE
         else:
@@ -98,17 +99,14 @@ class CompositeTrustRegion:
     def _step(self, task: Task, state: RegionState, model: ResponseModel, radius: float) -> Step:
         known = task.known
         objective = on_model(known.leader, known.sign, model)
-        step = minimise(objective, state.x, radius, known.domain, self.iterations)
-        if not model.kinked:
-            return step
-        # The model itself has kinks at the bounds of the answers, where a smooth minimiser stalls.
-        for share in _ROUNDINGS:
-            rounded = on_model(known.leader, known.sign, model.rounded(share * float(np.abs(model.base).mean())))
-            smooth = minimise(rounded, state.x, radius, known.domain, self.iterations, step.x)
-            other = minimise(objective, state.x, radius, known.domain, self.iterations, smooth.x)
-            if other.predicted > step.predicted:
-                step = other
-        return step
+        if model.kinked:
+            # The model itself has kinks at the bounds of the answers, where a smooth minimiser stalls.
+            rounded = on_model(known.leader, known.sign, model.rounded(_ROUNDING * float(np.abs(model.base).mean())))
+            start = minimise(rounded, state.x, radius, known.domain, self.iterations).x
+            step = minimise(objective, state.x, radius, known.domain, max(self.iterations // 3, 1), start)
+            if step.predicted > _NEGLIGIBLE * max(abs(state.value), 1e-3):
+                return step
+        return minimise(objective, state.x, radius, known.domain, self.iterations)
 
     def _further(self, task: Task, state: RegionState, model: ResponseModel, x: Vector) -> tuple[Vector, ...]:
         """Return batch - 1 more points: minimisers for other radii, probes where those coincide."""
