@@ -15,6 +15,10 @@ import numpy as np
 from pzos.types import Matrix, Vector
 
 
+#: How far beyond its bound an entry of the centre is assumed to be, as a share of the nearest free answers.
+_HOPE = 0.1
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Law:
     """A conserved sum a'y = total, with the shares u >= 0 in which the followers make up for a change."""
@@ -95,7 +99,9 @@ def imputed(
     """Return latent answers: those at a bound are replaced by what the linear prior predicts beyond it.
 
     ``predicted`` holds the predicted changes from the centre. A centre entry at its bound gets the latent value
-    that the free entries of the other answers imply, the nearer ones counting more.
+    that the free entries of the other answers imply, the nearer ones counting more; but at least a share of the
+    way to those answers beyond the bound. A corner that the model puts exactly at the centre would never be tried,
+    and an answer at the bound cannot contradict it; this way every step towards it halves the doubt.
     """
     low, high = answers <= bounds.lower, answers >= bounds.upper
     centre_low, centre_high = centre <= bounds.lower, centre >= bounds.upper
@@ -104,10 +110,12 @@ def imputed(
     if held.any():
         weight = np.where(low | high, 0.0, 1.0 / lengths[:, None] ** 2)
         total = weight.sum(axis=0)
-        implied = ((answers - predicted) * weight).sum(axis=0) / np.where(total > 0, total, 1.0)
-        implied = np.where(total > 0, implied, centre)
-        latent_centre = np.where(centre_low, np.minimum(implied, bounds.lower), centre)
-        latent_centre = np.where(centre_high, np.maximum(implied, bounds.upper), latent_centre)
+        safe = np.where(total > 0, total, 1.0)
+        implied = np.where(total > 0, ((answers - predicted) * weight).sum(axis=0) / safe, centre)
+        free_answer = np.where(total > 0, (answers * weight).sum(axis=0) / safe, float(np.abs(centre).mean()))
+        inside = _HOPE * np.abs(free_answer - centre)
+        latent_centre = np.where(centre_low, np.minimum(implied, bounds.lower - inside), centre)
+        latent_centre = np.where(centre_high, np.maximum(implied, bounds.upper + inside), latent_centre)
     beyond = latent_centre + predicted
     latent = np.where(low, np.minimum(beyond, bounds.lower), answers)
     latent = np.where(high, np.maximum(beyond, bounds.upper), latent)
