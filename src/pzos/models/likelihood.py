@@ -45,6 +45,8 @@ def fit_scales(geometry: Geometry, residuals: Matrix, start: Scales | None, vari
             start = _best(geometry, residuals, [Scales(median, 0.0, noise), *grid])
         start = _refined(geometry, residuals, Scales(start.length, start.weight, noise))
         if variance > 0.0:
+            # A process of very short length would explain the noise once more.
+            start = Scales(max(start.length, _LENGTHS[0] * median), start.weight, noise)
             noise = variance / negative_log_likelihood(geometry, residuals, start)[1]
             start = Scales(start.length, start.weight, noise)
     return start

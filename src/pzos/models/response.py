@@ -48,12 +48,13 @@ class ResponseModel:
 
     def slope_size(self) -> float:
         """Return the root mean square, over the entries of y, of the slope of the linear part."""
-        if self.geometry.count == 0:
-            return 0.0
-        rows = self.weights
-        gram = self.geometry.gram * (self.geometry.lengths[:, None] * self.geometry.lengths)
-        squared = float(np.einsum("ij,ij->", rows, gram @ rows))
-        return float(np.sqrt(max(squared, 0.0) / self.base.size))
+        squared = 0.0
+        if self.geometry.count > 0:
+            gram = self.geometry.gram * (self.geometry.lengths[:, None] * self.geometry.lengths)
+            squared = max(float(np.einsum("ij,ij->", self.weights, gram @ self.weights)), 0.0)
+        if self.prior.own is not None:
+            squared += float(self.prior.own @ self.prior.own)
+        return float(np.sqrt(squared / self.base.size))
 
     def _evaluate(self, s: Vector) -> tuple[Vector, Vector, float]:
         """Return M(c + s), the decays exp(-sqrt3 |x - x_j|/l), and the decay at the centre."""

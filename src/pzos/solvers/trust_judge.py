@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from pzos.models.fit import Shape
 from pzos.models.history import History
 from pzos.models.response import ResponseModel
 from pzos.solvers.base import Task
@@ -25,7 +26,9 @@ def judged(task: Task, state: RegionState, plan: TrialPlan, told: Told, points: 
     if history is None or contest is None:
         raise TypeError("the state has no history yet")
     if plan.kind is not Kind.REPEAT and told[0][0] is plan.points[0] and history.count > 1:
-        contest = contest.observe(_errors(plan, history.answers[state.centre], told[0][1]))
+        change = float(np.linalg.norm(told[0][1] - history.answers[state.centre]))
+        if change > 4.0 * np.sqrt(state.variance * told[0][1].size):  # else noise would be the judge
+            contest = contest.observe(_errors(plan, max(change, 1e-300), told[0][1]))
     for x, y in told:
         history = history.append(x, y)
     state = replace(state, history=history, contest=contest, suspect=False)
@@ -37,15 +40,14 @@ def judged(task: Task, state: RegionState, plan: TrialPlan, told: Told, points: 
     return _judged_exact(task, state, plan, told)
 
 
-def _errors(plan: TrialPlan, before: Vector, y: Vector) -> dict[object, float]:
-    change = max(float(np.linalg.norm(y - before)), 1e-300)
+def _errors(plan: TrialPlan, change: float, y: Vector) -> dict[Shape, float]:
     return {shape: float(np.linalg.norm(guess - y)) / change for shape, guess in plan.predictions.items()}
 
 
 def _repeated(task: Task, state: RegionState, history: History) -> RegionState:
     """Conclude from a repeated query whether the followers are noisy."""
     size = float(np.abs(history.answers).max())
-    exact = history.variance <= (1e-12 * size) ** 2
+    exact = bool(history.variance <= (1e-12 * size) ** 2)
     value = task.known.leader.value(state.x, history.answers[state.centre])
     return replace(state, exact=exact, value=value, tuned=0 if not exact else state.tuned)
 
@@ -123,7 +125,7 @@ def _judged_noisy(task: Task, state: RegionState, plan: TrialPlan, told: Told, p
                 ratio = 0.5  # a promise within the noise is no reason to trust the model further out
             radius = next_radius(state, plan.step.size, ratio, _noise_floor(state, model))
         radius = min(max(radius, _noise_floor(state, model)), 4.0 * state.scale)
-        state = replace(state, radius=radius, value=sign * seen.centre)
+        state = replace(state, radius=radius, value=sign * seen.centre, slack=slack)
         if seen.trial < seen.centre and observed <= seen.centre + 3.0 * seen.slack:
             state = _moved(state, x, sign * seen.trial)
     return state

@@ -88,6 +88,8 @@ class CompositeTrustRegion:
         if step.predicted <= _NEGLIGIBLE * max(abs(state.value), 1e-3) or step.size < 1e-9 * state.scale:
             points: tuple[Vector, ...] = (_probe(task, state, model, 0),)
             kind, purpose = Kind.PROBE, Purpose.PROBE
+        elif state.exact is False and step.predicted < state.slack and state.step % 2:
+            points, kind, purpose = (_survey(task, state, step.x),), Kind.SURVEY, Purpose.PROBE
         else:
             points, kind, purpose = (step.x,), Kind.TRIAL, Purpose.TRIAL
         points += self._further(task, state, model, points[0])
@@ -168,6 +170,12 @@ def _probe(task: Task, state: RegionState, model: ResponseModel, index: int) -> 
         v /= float(np.linalg.norm(v))
     reach = state.radius / max(float(np.abs(v).max()), 1e-300) * 0.5
     return domain.project(state.x + reach * v)
+
+
+def _survey(task: Task, state: RegionState, x: Vector) -> Vector:
+    """Return a corner of the trust region around x: under noise only far points tell slopes."""
+    signs = 2.0 * task.keys.generator(Role.PROBE, state.step).integers(0, 2, x.size) - 1.0
+    return task.known.domain.project(x + state.radius * signs)
 
 
 def history_of(state: RegionState) -> History | None:

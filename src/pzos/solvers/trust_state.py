@@ -34,6 +34,7 @@ class Kind(Enum):
     START = "the answer at x0"
     TRIAL = "the model's minimiser"
     PROBE = "a direction the model knows least about"
+    SURVEY = "a corner of the region: under noise only far points tell slopes"
     REPEAT = "the centre once more: do the followers repeat themselves?"
 
 
@@ -67,6 +68,7 @@ class RegionState:
     tuned: int = 0
     exact: bool | None = None
     suspect: bool = False
+    slack: float = 0.0
     probes: int = 0
     failed: int = 0
 
