@@ -119,7 +119,9 @@ def declared(structure: Iterable[Any]) -> Declared:
     found: dict[type, Any] = {}
     for item in structure:
         known = isinstance(item, OwnEffect | Conserved | Bounded)
-        if faults.check(known, "structure", item, "declarations", "use pzos.own_effect(), conserved(), nonnegative() or box()"):
+        if faults.check(
+            known, "structure", item, "declarations", "use pzos.own_effect(), conserved(), nonnegative() or box()"
+        ):
             if type(item) in found:
                 faults.add(f"structure: {shown(item)} is declared twice; give each kind once")
             found[type(item)] = item

@@ -14,7 +14,6 @@ import numpy as np
 
 from pzos.types import Matrix, Vector
 
-
 #: How far beyond its bound an entry of the centre is assumed to be, as a share of the nearest free answers.
 _HOPE = 0.1
 

@@ -38,7 +38,9 @@ class Fitter:
     bounds: Bounds
     sketch: Matrix | None = None
 
-    def fit(self, history: History, centre: int, shape: Shape, scales: Scales | None, start: LinearPrior | None = None) -> ResponseModel:
+    def fit(
+        self, history: History, centre: int, shape: Shape, scales: Scales | None, start: LinearPrior | None = None
+    ) -> ResponseModel:
         """Return the model of ``shape`` around row ``centre`` of the history; a constant from a single answer."""
         seen, slopes = self._seen(history, centre)
         point, answer = history.points[centre], history.answers[centre]
@@ -63,7 +65,15 @@ class Fitter:
         law = Law(laws[0], positive, float(laws[0] @ answer))
         return Bounds(self.bounds.lower, self.bounds.upper, law)
 
-    def tune(self, history: History, centre: int, shape: Shape, start: Scales | None, variance: float, prior: LinearPrior | None = None) -> Scales:
+    def tune(
+        self,
+        history: History,
+        centre: int,
+        shape: Shape,
+        start: Scales | None,
+        variance: float,
+        prior: LinearPrior | None = None,
+    ) -> Scales:
         """Return the scales of largest likelihood for this shape."""
         seen, slopes = self._seen(history, centre)
         if shape is not Shape.FREE:
@@ -109,8 +119,13 @@ def _factor(seen: Geometry, scales: Scales) -> Matrix:
     jitter = 1e-10 * float(np.einsum("ii->i", covariance).max())
     for _ in range(6):
         try:
-            return np.linalg.cholesky(covariance)
+            return _cholesky(covariance)
         except np.linalg.LinAlgError:
             np.einsum("ii->i", covariance)[...] += jitter
             jitter *= 100.0
-    return np.linalg.cholesky(covariance)
+    return _cholesky(covariance)
+
+
+def _cholesky(covariance: Matrix) -> Matrix:
+    factor: Matrix = np.linalg.cholesky(covariance).astype(np.float64, copy=False)
+    return factor

@@ -5,8 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from pzos.types import Matrix, Vector
+
+Rows = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -56,15 +59,24 @@ class History:
         spread = self.spread + float(np.einsum("i,i->", change, change)) * before / (before + 1.0)
         return History(self.points, answers, repeats, spread, self.freedom + y.size)
 
-    def nearest(self, centre: int, limit: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    def nearest(self, centre: int, limit: int) -> Rows:
         """Return the rows of the ``limit`` points nearest to row ``centre``, without it, oldest first."""
         offsets = self.points - self.points[centre]
         squared = np.einsum("ij,ij->i", offsets, offsets)
         squared[centre] = np.inf
-        rows: np.ndarray[tuple[int], np.dtype[np.int64]] = np.arange(squared.size)
+        rows: Rows = np.arange(squared.size)
         if squared.size - 1 > limit:
             rows = np.sort(np.argpartition(squared, limit)[:limit])
-        return rows[rows != centre]
+        kept: Rows = rows[rows != centre]
+        return kept
+
+    def trimmed(self, centre: int, limit: int) -> tuple[History, int]:
+        """Return the history without its farthest points, ``limit`` at most, and the new row of the centre."""
+        if self.count <= limit:
+            return self, centre
+        rows = np.sort(np.append(self.nearest(centre, limit - 1), centre))
+        kept = History(self.points[rows], self.answers[rows], self.repeats[rows], self.spread, self.freedom)
+        return kept, int(np.searchsorted(rows, centre))
 
 
 def first(x: Vector, y: Vector) -> History:

@@ -38,11 +38,15 @@ def fit_scales(geometry: Geometry, residuals: Matrix, start: Scales | None, vari
     median = float(np.median(geometry.lengths))
     noise = 0.0
     if variance > 0.0:
-        noise = start.noise if start is not None and start.noise > 0.0 else variance / float(np.mean(residuals**2))
+        noise = (
+            start.noise
+            if start is not None and start.noise > 0.0
+            else variance / max(float(np.mean(residuals**2)), 1e-300)
+        )
+    if start is None:
+        grid = [Scales(median * length, weight, noise) for weight in _WEIGHTS for length in _LENGTHS]
+        start = _best(geometry, residuals, [Scales(median, 0.0, noise), *grid])
     for _ in range(2 if variance > 0.0 else 1):
-        if start is None:
-            grid = [Scales(median * length, weight, noise) for weight in _WEIGHTS for length in _LENGTHS]
-            start = _best(geometry, residuals, [Scales(median, 0.0, noise), *grid])
         start = _refined(geometry, residuals, Scales(start.length, start.weight, noise))
         if variance > 0.0:
             # A process of very short length would explain the noise once more.

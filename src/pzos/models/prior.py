@@ -55,7 +55,9 @@ class LinearPrior:
 
 def fit_own(units: Matrix, slopes: Matrix) -> LinearPrior:
     """Fit d_i with d_i ~ N(theta, rho) from whitened rows; theta is the common effect of all entries."""
-    return LinearPrior(_shrunk(np.einsum("ij,ij->j", units, slopes), np.einsum("ij,ij->j", units, units), units.shape[0]))
+    return LinearPrior(
+        _shrunk(np.einsum("ij,ij->j", units, slopes), np.einsum("ij,ij->j", units, units), units.shape[0])
+    )
 
 
 def _shrunk(right: Vector, weight: Vector, count: int) -> Vector:
@@ -75,8 +77,9 @@ def fit_conserving(units: Matrix, slopes: Matrix, laws: Matrix, start: LinearPri
     Latent slopes (see :mod:`bounds`) need not obey the laws; then A R is what the multipliers did not make up for,
     and the model is R = S diag(d) - (S diag(d) - R) A' U'. A ``start`` from an earlier fit saves most sweeps.
     """
-    evenly = np.linalg.solve(laws @ laws.T, laws).T  # A' (A A')^-1: the laws shared evenly
-    own, shares, sweeps = np.zeros(units.shape[1]), evenly, _SWEEPS
+    evenly: Matrix = np.linalg.solve(laws @ laws.T, laws).T.astype(np.float64)  # A' (A A')^-1: the laws shared evenly
+    own: Vector = np.zeros(units.shape[1])
+    shares, sweeps = evenly, _SWEEPS
     if start is not None and start.own is not None and start.shares is not None:
         own, shares, sweeps = start.own, start.shares, _WARM_SWEEPS
     square = np.einsum("ij,ij->j", units, units)

@@ -11,12 +11,13 @@ from pzos.models.fit import Shape
 from pzos.models.history import History
 from pzos.models.response import ResponseModel
 from pzos.solvers.base import Task
-from pzos.solvers.trust_state import Kind, RegionState, TrialPlan, fitter
+from pzos.solvers.trust_state import Kind, RegionState, TrialPlan, fitter, point_limit
 from pzos.types import Vector, dot
 
 _SHRINK = 0.7
 _FLOOR = 1e-4
 _SUSPECT_FROM = 5
+_SPARE = 2
 Told = Sequence[tuple[Vector, Vector]]
 
 
@@ -36,8 +37,11 @@ def judged(task: Task, state: RegionState, plan: TrialPlan, told: Told, points: 
     if plan.kind is Kind.REPEAT:
         return _repeated(task, state, history)
     if state.exact is False:
-        return _judged_noisy(task, state, plan, told, points)
-    return _judged_exact(task, state, plan, told)
+        state = _judged_noisy(task, state, plan, told, points)
+    else:
+        state = _judged_exact(task, state, plan, told)
+    kept, centre = history.trimmed(state.centre, _SPARE * point_limit(task.known.dimension, points))
+    return replace(state, history=kept, centre=centre)
 
 
 def _errors(plan: TrialPlan, change: float, y: Vector) -> dict[Shape, float]:

@@ -7,6 +7,7 @@ Far fewer queries than the paper's methods, but no theorem: certify the end poin
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -14,7 +15,7 @@ import numpy as np
 from pzos.errors import Faults
 from pzos.estimators import Answers, Plan
 from pzos.keys import Role
-from pzos.models.history import History, first
+from pzos.models.history import first
 from pzos.models.response import ResponseModel
 from pzos.result import Stop
 from pzos.solvers.base import Outcome, Task
@@ -23,7 +24,7 @@ from pzos.solvers.trust_scale import first_radius
 from pzos.solvers.trust_state import Kind, RegionState, TrialPlan, fitter, opening_contest, retuned
 from pzos.solvers.trust_step import Step, minimise, on_model
 from pzos.structure import declared
-from pzos.types import Purpose, Vector
+from pzos.types import LeaderValue, Purpose, Vector
 
 _NAN = float("nan")
 _FAILURES = 5
@@ -141,7 +142,9 @@ class CompositeTrustRegion:
             moved = self._started(task, state, y, value)
         else:
             moved = judged(task, state, plan, told, self.points)
-        moved = retuned(task, replace(moved, step=state.step + 1, failed=0, priors=plan.priors or state.priors), self.points)
+        moved = retuned(
+            task, replace(moved, step=state.step + 1, failed=0, priors=plan.priors or state.priors), self.points
+        )
         promised = _NAN if plan.step is None else plan.step.predicted
         extras = {"radius": state.radius, "predicted": promised, "probe": float(plan.kind is not Kind.TRIAL)}
         return moved, Outcome(x, value, _NAN, size, extras)
@@ -178,6 +181,16 @@ def _survey(task: Task, state: RegionState, x: Vector) -> Vector:
     return task.known.domain.project(x + state.radius * signs)
 
 
-def history_of(state: RegionState) -> History | None:
-    """Return every answer the state remembers (for reports and certificates)."""
-    return state.history
+def foresight(task: Task, state: RegionState) -> Callable[[Vector, LeaderValue], Vector]:
+    """Return (x, at) -> (dM/dx)' grad_y f at x: the model's prediction of J' grad_y f, for a certificate."""
+    history, contest = state.history, state.contest
+    if history is None or contest is None:
+        raise TypeError("the state has no history yet")
+    shape = contest.winner
+    fit = fitter(task, history, None)
+    model = fit.fit(history, state.centre, shape, state.scales.get(shape), state.priors.get(shape))
+
+    def predicted(x: Vector, at: LeaderValue) -> Vector:
+        return model.response_and_pull(x)[1](at.grad_y)
+
+    return predicted

@@ -90,7 +90,9 @@ def checked_structure(task: Task, size: int) -> Declared:
         faults.check(columns == size, "conserved(A)", columns, f"{size} columns, one per answer", "match y")
     if found.bounds is not None:
         for name, bound in (("lower", found.bounds.lower), ("upper", found.bounds.upper)):
-            faults.check(bound.ndim == 0 or bound.size == size, name, bound, f"{size} bounds, one per answer", "match y")
+            faults.check(
+                bound.ndim == 0 or bound.size == size, name, bound, f"{size} bounds, one per answer", "match y"
+            )
     faults.raise_if_any()
     return found
 
@@ -115,8 +117,13 @@ def fitter(task: Task, history: History, points: int | None) -> Fitter:
         lower, upper = _shown_bounds(history.answers)
     else:
         lower, upper = np.broadcast_to(found.bounds.lower, size), np.broadcast_to(found.bounds.upper, size)
-    limit = min(max(2 * n, 100), 400) if points is None else points
+    limit = point_limit(n, points)
     return Fitter(limit, laws, Bounds(lower, upper))
+
+
+def point_limit(dimension: int, points: int | None) -> int:
+    """Return how many answers the model uses: as asked for, else 2 d_x, between 100 and 400."""
+    return min(max(2 * dimension, 100), 400) if points is None else points
 
 
 def _shown_bounds(answers: Matrix) -> tuple[Vector, Vector]:
@@ -130,7 +137,8 @@ def _sketch(keys: Keys, size: int) -> Matrix | None:
     if size <= 2 * _SKETCH:
         return None
     signs = keys.generator(Role.REGION, 0).integers(0, 2, (size, _SKETCH))
-    return (2.0 * signs - 1.0) / np.sqrt(_SKETCH)
+    sketch: Matrix = (2.0 * signs - 1.0) / np.sqrt(_SKETCH)
+    return sketch
 
 
 def retuned(task: Task, state: RegionState, points: int | None) -> RegionState:
