@@ -6,12 +6,14 @@ import logging
 import os
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy.typing as npt
 
 from pzos.follower import Follower
 from pzos.leader import Leader
+from pzos.limits import Limits
 from pzos.oracle import Oracle
 from pzos.problem import Problem, require_problem
 from pzos.progress import watched
@@ -59,7 +61,7 @@ def _responses(study: Study, oracle: Oracle) -> Iterator[Response]:
 
 def solve(
     problem: Problem,
-    solver: AnySolver,
+    solver: AnySolver | None = None,
     *,
     steps: int | None = None,
     queries: int | None = None,
@@ -74,6 +76,7 @@ def solve(
 ) -> Result:
     """Run ``solver`` on ``problem`` until a limit is reached, and return the result.
 
+    Without a solver one is chosen and configured (:mod:`pzos.choose`); ``result.explanation`` says which and why.
     ``steps``, ``queries`` (the algorithm's), ``seconds`` and ``target`` are limits; without any, 1000 steps are
     taken. ``executor`` answers the queries of a step in parallel, with the same bits. ``tolerance`` says what to do
     about a follower that fails. With ``path`` the run is durable: every answer is kept in that file before it is used,
@@ -91,9 +94,14 @@ def solve(
         "monitor": monitor,
     }
     known = problem.known()
+    explanation = ""
+    if solver is None:
+        from pzos.choose import choose
+
+        solver, explanation = choose(known, Limits(steps, queries, seconds, target))
     study = Study(known, solver, **settings) if path is None else Study.open(path, known, solver, **settings)
     with study, _oracle(problem.follower, seed, executor, tolerance) as oracle:
-        return drive(study, oracle, progress=progress)
+        return replace(drive(study, oracle, progress=progress), explanation=explanation)
 
 
 def _oracle(
@@ -125,7 +133,7 @@ def minimize(
     leader: Leader,
     follower: Follower | Callable[..., Any],
     x0: npt.ArrayLike,
-    solver: AnySolver,
+    solver: AnySolver | None = None,
     *,
     domain: Domain | None = None,
     **limits: Any,
@@ -138,7 +146,7 @@ def maximize(
     leader: Leader,
     follower: Follower | Callable[..., Any],
     x0: npt.ArrayLike,
-    solver: AnySolver,
+    solver: AnySolver | None = None,
     *,
     domain: Domain | None = None,
     **limits: Any,
@@ -152,7 +160,7 @@ def _quick(
     leader: Leader,
     follower: Follower | Callable[..., Any],
     x0: npt.ArrayLike,
-    solver: AnySolver,
+    solver: AnySolver | None,
     domain: Domain | None,
     limits: dict[str, Any],
 ) -> Result:

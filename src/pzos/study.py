@@ -215,7 +215,7 @@ class Study:
         for point in plan.points:
             point.setflags(write=False)  # read-only: the points are handed out, and nobody may move the iterate
         queries = [Query(step, index, point, purposes[index]) for index, point in enumerate(plan.points)]
-        if self.monitor and purposes[0] not in _KNOWN_BY_SOLVER:
+        if self.monitor and purposes[0] not in _KNOWN_BY_SOLVER and self._missing_final_value():
             self.state.x.setflags(write=False)
             queries.append(Query(step, len(queries), self.state.x, Purpose.MONITOR))
         self._plan = plan

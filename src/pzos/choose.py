@@ -1,0 +1,56 @@
+"""The default: which method ``pzos.solve(problem)`` uses when none is named, and why, in words.
+
+The composite trust region was the best method at every budget on every family measured (``benchmarks/queries.py``).
+What is left to choose is how much it remembers; scale, structure and noise it finds out for itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from pzos.limits import Limits
+from pzos.problem import Known
+from pzos.solvers.base import Task
+from pzos.solvers.trust_region import CompositeTrustRegion, foresight
+from pzos.solvers.trust_state import RegionState
+from pzos.structure import Bounded, Conserved, OwnEffect, declared
+from pzos.types import LeaderValue, Vector
+
+#: Numbers the model may hold for its points alone; 16 million are 128 MB.
+_MEMORY = 16_000_000
+_MOST_POINTS = 400
+_FEWEST_POINTS = 20
+_NAMES = {OwnEffect: "own effects", Conserved: "a conservation law", Bounded: "bounds of the answers"}
+
+
+def choose(known: Known, limits: Limits) -> tuple[CompositeTrustRegion, str]:
+    """Return a configured solver for the known part of a problem, with the reasons in words."""
+    n = known.dimension
+    declared(known.structure)
+    points = None
+    if n * _MOST_POINTS > _MEMORY:
+        points = max(_MEMORY // n, _FEWEST_POINTS)
+    kept = points if points is not None else min(max(2 * n, 100), _MOST_POINTS)
+    names = [_NAMES[type(item)] for item in known.structure]
+    facts = f"declared: {' and '.join(names)}, dropped if the answers contradict" if names else "nothing declared"
+    budget = limits.queries if limits.queries is not None else limits.steps
+    spend = "" if budget is None else f", at most {budget} queries"
+    explanation = (
+        f"composite trust region, one query per step: f is known, so it is minimised on a model of the response that "
+        f"remembers up to {kept} answers; {n} decisions{spend}; {facts}; the scale of x, structure in the answers and "
+        "noise are found out on the way. It has no guarantee of its own: certify its point with "
+        "result.certify(problem, delta=...)"
+    )
+    return CompositeTrustRegion(points=points), explanation
+
+
+def foresee(task: Task, state: Any) -> Callable[[Vector, LeaderValue], Vector] | None:
+    """Return what a run learned, as the prediction of J' grad_y f that a certificate may start from.
+
+    Pass it as ``foresee`` to :func:`pzos.stationarity.certify`: the certificate then measures only what the model
+    got wrong, and stays valid however wrong that is. None for states that remember no answers.
+    """
+    if not isinstance(state, RegionState) or state.history is None:
+        return None
+    return foresight(task, state)
