@@ -63,15 +63,16 @@ def with_room(paths: Paths, used: int, more_paths: int, more_links: int) -> Path
     first, start, pool, flow, fixed = paths
     filled = start[used]
     if filled + more_links > pool.size:
-        larger = np.empty(filled + filled // 2 + more_links, np.uint32)
-        larger[:filled] = pool[:filled]
-        pool = larger
+        pool = np.empty(filled + filled // 2 + more_links, np.uint32)
+        for k in range(filled):  # a slice assignment would drag in half of numba's string code
+            pool[k] = paths.pool[k]
     if used + more_paths > flow.size:
         room = used + used // 2 + more_paths
         flow, fixed, start = np.empty(room), np.empty(room), np.zeros(room + 1, np.int64)
-        start[: used + 1] = paths.start[: used + 1]
-        flow[:used] = paths.flow[:used]
-        fixed[:used] = paths.fixed[:used]
+        for path in range(used):
+            start[path + 1] = paths.start[path + 1]
+            flow[path] = paths.flow[path]
+            fixed[path] = paths.fixed[path]
     return Paths(first, start, pool, flow, fixed)
 
 
@@ -147,7 +148,7 @@ def price(
     total excess cost (the numerator of the relative gap), and the number of paths added.
     """
     new = no_paths(trips.demand.size, old.flow.size, old.pool.size)
-    used, excess, added, longest = 0, 0.0, 0, graph.first_out.size
+    used, excess, added, longest = np.int64(0), 0.0, np.int64(0), graph.first_out.size
     for group in range(trips.origin.size):
         kind, origin = trips.group_class[group], trips.origin[group]
         grow_tree(origin, graph, cost[kind], potential[kind], space)
@@ -165,7 +166,8 @@ def price(
 def add_up(paths: Paths, state: Matrix) -> None:
     """Set the link flows to the sums of the path flows, in the order of the paths: the same bits always."""
     first, start, pool, flow, _ = paths
-    state[:, FLOW] = 0.0
+    for link in range(state.shape[0]):
+        state[link, FLOW] = 0.0
     for path in range(first[first.size - 1]):
         amount = flow[path]
         if amount > 0.0:

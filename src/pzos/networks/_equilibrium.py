@@ -35,8 +35,8 @@ class Effort(NamedTuple):
     patience: int = 25
     sweeps: int = 30
     drop: float = 0.01
-    accuracy: float = 0.02
-    products: int = 60
+    accuracy: float = 0.01
+    products: int = 100
     newton_below: float = 1e-2
 
 
@@ -61,10 +61,12 @@ def _load(graph: Graph, trips: Trips, fixed: Matrix, law: Law, state: Matrix, sp
     """
     tail, into, longest = graph.tail, space.into, graph.first_out.size
     paths = no_paths(trips.demand.size, trips.demand.size, 16 * trips.demand.size)
-    still = np.zeros(longest - 1)
+    still, cost = np.zeros(longest - 1), np.empty(tail.size)
     for group in range(trips.origin.size):
         extra, origin = fixed[trips.group_class[group]], trips.origin[group]
-        grow_tree(origin, graph, np.maximum(state[:, TIME] + extra, 0.0), still, space)
+        for link in range(tail.size):
+            cost[link] = max(state[link, TIME] + extra[link], 0.0)
+        grow_tree(origin, graph, cost, still, space)
         low, high = trips.first[group], trips.first[group + 1]
         paths = with_room(paths, low, high - low, (high - low) * longest)
         first, start, pool, path_flow, path_fixed = paths
@@ -85,11 +87,11 @@ def _total_cost(paths: Paths, trips: Trips, cost: Matrix) -> float:
     first, start, pool, flow, _ = paths
     total = 0.0
     for group in range(trips.origin.size):
-        of_class = np.abs(cost[trips.group_class[group]])
+        of_class = cost[trips.group_class[group]]
         for path in range(first[trips.first[group]], first[trips.first[group + 1]]):
             length = 0.0
             for k in range(start[path], start[path + 1]):
-                length += of_class[pool[k]]
+                length += abs(of_class[pool[k]])
             total += length * flow[path]
     return total
 
@@ -116,13 +118,16 @@ def _link_costs(
     """
     found_kind, found_node = -1, -1
     for kind in range(fixed.shape[0]):
-        cost[kind] = state[:, TIME] + fixed[kind]
+        for link in range(state.shape[0]):
+            cost[kind, link] = state[link, TIME] + fixed[kind, link]
         if found_node < 0:
             found_node = find_potential(graph, cost[kind], potential[kind], into)
             found_kind = kind if found_node >= 0 else -1
         if found_node >= 0:
-            cost[kind] = np.maximum(cost[kind], 0.0)
-            potential[kind] = 0.0
+            for link in range(state.shape[0]):
+                cost[kind, link] = max(cost[kind, link], 0.0)
+            for each in range(into.size):
+                potential[kind, each] = 0.0
     return found_kind, found_node
 
 

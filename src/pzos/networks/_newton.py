@@ -118,7 +118,8 @@ def exchanges(pairs: Whole, paths: Paths, state: Matrix, prices: Vector, marks: 
 def _spread(amount: Vector, moves: Exchanges, load: Vector) -> None:
     """Write the change of the link flows, D amount, into ``load``."""
     start, middle, own = moves.start, moves.middle, moves.own
-    load[:] = 0.0
+    for link in range(load.size):
+        load[link] = 0.0
     for j in range(amount.size):
         value = amount[j]
         for k in range(start[j], middle[j]):
@@ -143,30 +144,35 @@ def _gather(load: Vector, moves: Exchanges, result: Vector) -> None:
 @compiled
 def _newton_direction(moves: Exchanges, state: Matrix, accuracy: float, iterations: int) -> Vector:
     """Solve D' S D direction = -gradient by conjugate gradients with the diagonal as preconditioner."""
-    gradient, diagonal = moves.gradient, moves.diagonal
-    slope = state[:, SLOPE].copy()
-    load, product = np.empty(slope.size), np.empty(gradient.size)
-    direction, residual = np.zeros(gradient.size), -gradient
-    scaled = residual / diagonal
-    search = scaled.copy()
-    size = np.sum(residual * scaled)
+    gradient, diagonal, count, links = moves.gradient, moves.diagonal, moves.gradient.size, state.shape[0]
+    load, product = np.empty(links), np.empty(count)
+    direction, residual, search = np.zeros(count), np.empty(count), np.empty(count)
+    size = 0.0
+    for j in range(count):
+        residual[j] = -gradient[j]
+        search[j] = residual[j] / diagonal[j]
+        size += residual[j] * search[j]
     goal = accuracy * accuracy * size
     for _ in range(iterations):
         if size <= goal:
             break
         _spread(search, moves, load)
-        load *= slope
+        for link in range(links):
+            load[link] *= state[link, SLOPE]
         _gather(load, moves, product)
-        curvature = np.sum(search * product)
-        if curvature <= 1e-13 * np.sum(search * search * diagonal):
+        curvature, norm = 0.0, 0.0
+        for j in range(count):
+            curvature += search[j] * product[j]
+            norm += search[j] * search[j] * diagonal[j]
+        if curvature <= 1e-13 * norm:
             break  # a direction without curvature, along links of constant cost, is for the sweeps
-        step = size / curvature
-        direction += step * search
-        residual -= step * product
-        scaled[:] = residual / diagonal
-        before, size = size, np.sum(residual * scaled)
-        search *= size / before
-        search += scaled
+        step, before, size = size / curvature, size, 0.0
+        for j in range(count):
+            direction[j] += step * search[j]
+            residual[j] -= step * product[j]
+            size += residual[j] * residual[j] / diagonal[j]
+        for j in range(count):
+            search[j] = residual[j] / diagonal[j] + size / before * search[j]
     return direction
 
 
@@ -182,7 +188,8 @@ def _apply(direction: Vector, moves: Exchanges, paths: Paths) -> None:
             needed += direction[high]
             high += 1
         if needed > flow[full]:
-            direction[low:high] *= flow[full] / needed
+            for j in range(low, high):
+                direction[j] *= flow[full] / needed
             needed = flow[full]
         for j in range(low, high):
             flow[path_of[j]] += direction[j]
@@ -201,29 +208,37 @@ def _slope_along(direction: Vector, moves: Exchanges, prices: Vector) -> float:
 
 
 @compiled
+def _place(share: float, old_flow: Vector, load: Vector, law: Law, state: Matrix) -> None:
+    """Set the links to ``share`` of the way along ``load``."""
+    for link in range(load.size):
+        state[link, FLOW] = max(old_flow[link] + share * load[link], 0.0)
+    refresh(law, state)
+
+
+@compiled
 def newton_step(
     pairs: Whole, paths: Paths, law: Law, state: Matrix, marks: Marks, accuracy: float, iterations: int
 ) -> bool:
     """Take one Newton step with a secant line search; return False, and change nothing, if it leads uphill."""
-    prices = np.empty(paths.flow.size)
+    prices, flow = np.empty(paths.flow.size), paths.flow
     excess_cost(pairs, paths, state, prices)
     moves = exchanges(pairs, paths, state, prices, marks)
     direction = _newton_direction(moves, state, accuracy, iterations)
-    kept = paths.flow.copy()
+    kept = flow.copy()
     _apply(direction, moves, paths)
     before = _slope_along(direction, moves, prices)
     if not before < 0.0:
-        paths.flow[:] = kept
+        for path in range(flow.size):
+            flow[path] = kept[path]
         return False
-    flow, load = state[:, FLOW].copy(), np.empty(state.shape[0])
+    old_flow, load = state[:, FLOW].copy(), np.empty(state.shape[0])
     _spread(direction, moves, load)
-    state[:, FLOW] = np.maximum(flow + load, 0.0)
-    refresh(law, state)
+    _place(1.0, old_flow, load, law, state)
     excess_cost(pairs, paths, state, prices)
     after = _slope_along(direction, moves, prices)
     if after > 0.1 * abs(before):  # beyond the lowest point: back to where the secant puts it
         share = before / (before - after)
-        paths.flow[:] = kept + share * (paths.flow - kept)
-        state[:, FLOW] = np.maximum(flow + share * load, 0.0)
-        refresh(law, state)
+        for path in range(flow.size):
+            flow[path] = kept[path] + share * (flow[path] - kept[path])
+        _place(share, old_flow, load, law, state)
     return True

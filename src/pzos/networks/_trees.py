@@ -92,9 +92,8 @@ def grow_tree(origin: int, graph: Graph, cost: Vector, potential: Vector, space:
     """Write the shortest-path tree from ``origin`` into ``space`` (distance infinite where out of reach)."""
     first_out, _, head, passable = graph
     distance, into, key, heap, place = space
-    distance[:] = np.inf
-    into[:] = -1
-    place[:] = -1
+    for each in range(distance.size):
+        distance[each], into[each], place[each] = np.inf, -1, -1
     distance[origin] = 0.0
     node, size = origin, 0
     while True:
@@ -127,9 +126,12 @@ def find_potential(graph: Graph, cost: Vector, potential: Vector, into: Short) -
     Links that leave a zone which may not be passed through lie on no cycle a traveller could drive, so they are
     left out.
     """
-    potential[:] = 0.0
-    into[:] = -1
-    if cost.min() >= 0.0:
+    lowest = 0.0
+    for each in range(potential.size):
+        potential[each], into[each] = 0.0, -1
+    for link in range(cost.size):
+        lowest = min(lowest, cost[link])
+    if lowest >= 0.0:
         return -1
     changed = -1
     for _ in range(potential.size + 1):
