@@ -144,11 +144,11 @@ def price(
 ) -> tuple[Paths, float, int]:  # fmt: skip
     """One round of column generation at frozen costs.
 
-    ``cost`` holds one row per class. Returns the path sets with the empty paths dropped and the missing shortest paths added with no flow, the
-    total excess cost (the numerator of the relative gap), and the number of paths added.
+    ``cost`` holds one row per class. Returns the path sets with the empty paths dropped and the missing shortest
+    paths added with no flow, the total excess cost (the numerator of the relative gap), and the number added.
     """
     new = no_paths(trips.demand.size, old.flow.size, old.pool.size)
-    used, excess, added, longest = np.int64(0), 0.0, np.int64(0), graph.first_out.size
+    used, excess, added, longest = 0, 0.0, 0, graph.first_out.size
     for group in range(trips.origin.size):
         kind, origin = trips.group_class[group], trips.origin[group]
         grow_tree(origin, graph, cost[kind], potential[kind], space)

@@ -16,7 +16,7 @@ from pzos.networks._law import FLOW, TIME, Law, refresh
 from pzos.networks._newton import newton_step
 from pzos.networks._sweeps import Marks, new_marks, pairs_with_choice, sweep
 from pzos.networks._trees import Graph, Short, TreeSpace, find_potential, grow_tree, tree_space
-from pzos.types import Matrix, Vector
+from pzos.types import Matrix
 
 CONVERGED, TIRED, CYCLE = 0, 1, 2
 """How a run ended: at the gap asked for, without getting further, at a cycle of negative cost."""

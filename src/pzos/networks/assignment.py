@@ -133,7 +133,9 @@ class Assignment:
         return table
 
 
-def _along_tree(node: int, into: npt.NDArray[np.int32], tail: npt.NDArray[np.int32], value: Vector, total: Vector) -> float:
+def _along_tree(
+    node: int, into: npt.NDArray[np.int32], tail: npt.NDArray[np.int32], value: Vector, total: Vector
+) -> float:
     """Return the sum of ``value`` from the root to ``node``, remembering the sums of all nodes on the way."""
     way = []
     while np.isnan(total[node]):
@@ -158,7 +160,7 @@ def checked_tolls(network: Network, tolls: npt.ArrayLike | None) -> Matrix:
         return np.zeros(shape)
     array = np.array(tolls, dtype=np.float64)
     faults = Faults("assign")
-    if faults.check(array.shape in (shape, shape[1:]), "tolls", array, f"{shape[1]} numbers, or {shape[0]} rows of them",
+    if faults.check(array.shape in (shape, shape[1:]), "tolls", array, f"{shape[1]} numbers (or {shape[0]} rows)",
                     "one toll per link; Network.link_number finds a link"):  # fmt: skip
         finite = np.isfinite(array)
         if not finite.all():

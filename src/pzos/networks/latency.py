@@ -47,9 +47,7 @@ class Latency:
     own: OwnLatency | None = field(default=None)
 
     @staticmethod
-    def bpr(
-        free_flow: npt.ArrayLike, b: npt.ArrayLike, capacity: npt.ArrayLike, power: npt.ArrayLike
-    ) -> Latency:
+    def bpr(free_flow: npt.ArrayLike, b: npt.ArrayLike, capacity: npt.ArrayLike, power: npt.ArrayLike) -> Latency:
         """Return the BPR latency  free_flow (1 + b (flow / capacity)^power)."""
         base, b_array, capacities, powers = _same_length("Latency.bpr", free_flow=free_flow, b=b,
                                                          capacity=capacity, power=power)  # fmt: skip
@@ -71,7 +69,7 @@ class Latency:
         """Return the same latencies with the user's own functions on ``links`` (all links by default)."""
         chosen = np.arange(self.base.size) if links is None else np.unique(np.asarray(links, dtype=np.int64))
         faults = Faults("Latency.with_own")
-        ok = chosen.size > 0 and 0 <= int(chosen[0]) and int(chosen[-1]) < self.base.size
+        ok = chosen.size > 0 and int(chosen[0]) >= 0 and int(chosen[-1]) < self.base.size
         faults.check(ok, "links", chosen, f"link numbers from 0 to {self.base.size - 1}", "count links from 0")
         for name, function in (("cost", cost), ("slope", slope)):
             faults.check(callable(function), name, function, "a function (link, flow) -> float", "pass a function")
@@ -128,7 +126,8 @@ class Latency:
             _law.POWER,
         ).astype(np.int64)
         base = np.where(self.power == 0.0, self.base + self.rise, self.base)
-        cost = slope = _nothing
+        cost: LinkFunction = _nothing
+        slope: LinkFunction = _nothing
         if self.own is not None:
             kind[self.own.links] = _law.OWN + self.own.links
             cost, slope = self.own.cost, self.own.slope

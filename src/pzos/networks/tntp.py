@@ -22,7 +22,18 @@ from pzos.types import Vector
 
 _TAG = re.compile(r"^\s*<([^>]*)>\s*(.*)$")
 _ENTRY = re.compile(r"([^\s:;]+)\s*:\s*([^\s:;]+)")
-_COLUMNS = ("init node", "term node", "capacity", "length", "free-flow time", "b", "power", "speed", "toll", "link type")
+_COLUMNS = (
+    "init node",
+    "term node",
+    "capacity",
+    "length",
+    "free-flow time",
+    "b",
+    "power",
+    "speed",
+    "toll",
+    "link type",
+)
 _NEEDED = 7
 
 
