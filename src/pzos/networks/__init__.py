@@ -23,6 +23,8 @@ _HOMES = {
     "tables": ("network_from_table",),
     "tntp": ("read_tntp", "read_tntp_flow", "read_tntp_nodes"),
     "tntp_write": ("write_tntp", "write_tntp_flow"),
+    "tolls": ("TollFollower", "toll_problem"),
+    "welfare": ("TollReport", "toll_report"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
@@ -48,6 +50,10 @@ if TYPE_CHECKING:
     from pzos.networks.tntp import read_tntp_nodes as read_tntp_nodes
     from pzos.networks.tntp_write import write_tntp as write_tntp
     from pzos.networks.tntp_write import write_tntp_flow as write_tntp_flow
+    from pzos.networks.tolls import TollFollower as TollFollower
+    from pzos.networks.tolls import toll_problem as toll_problem
+    from pzos.networks.welfare import TollReport as TollReport
+    from pzos.networks.welfare import toll_report as toll_report
 
 
 def __getattr__(name: str) -> Any:

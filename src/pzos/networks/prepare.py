@@ -43,10 +43,11 @@ def prepare(network: Network) -> Prepared:
     )
     trips = _trips(network)
     _check_reach(network, graph, trips)
+    law = network.latency.law(order)
     _check_own(network)
     worth = np.array([[group.value_of_time] for group in network.classes])
     priced = network.toll_factor * network.toll / worth + network.distance_factor * network.length
-    return Prepared(order, graph, trips, network.latency.law(order), np.ascontiguousarray(priced[:, order]))
+    return Prepared(order, graph, trips, law, np.ascontiguousarray(priced[:, order]))
 
 
 def _trips(network: Network) -> Trips:
