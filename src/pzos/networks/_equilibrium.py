@@ -26,18 +26,19 @@ class Effort(NamedTuple):
     """How hard to try.
 
     ``rounds`` of column generation at most, giving up after ``patience`` rounds without halving the gap (or with a
-    negative cycle); in a round at most ``sweeps``, until the excess has fallen to ``drop`` times the round's gap;
-    Newton directions to a relative ``accuracy`` in at most ``products`` conjugate-gradient iterations, once the gap
-    is below ``newton_below``.
+    negative cycle); in a round at most ``sweeps``, until the excess has fallen to ``early_drop`` times the round's
+    gap, and to ``late_drop`` times it once the gap is below ``newton_below``: from then on sweeps alternate with
+    Newton directions, to a relative ``accuracy`` in at most ``products`` conjugate-gradient iterations.
     """
 
     rounds: int = 400
     patience: int = 25
     sweeps: int = 30
-    drop: float = 0.01
-    accuracy: float = 0.01
-    products: int = 100
-    newton_below: float = 1e-2
+    early_drop: float = 0.1
+    late_drop: float = 0.01
+    accuracy: float = 0.03
+    products: int = 50
+    newton_below: float = 1e-3
 
 
 class Outcome(NamedTuple):
@@ -100,11 +101,12 @@ def _total_cost(paths: Paths, trips: Trips, cost: Matrix) -> float:
 def _improve(paths: Paths, gap: float, total: float, law: Law, state: Matrix, marks: Marks, effort: Effort) -> None:
     """Bring the known paths to equilibrium: sweeps, each followed by a Newton step once the gap is small."""
     choice = pairs_with_choice(paths)
-    enough = effort.drop * min(gap, 1.0)
+    late = gap < effort.newton_below
+    enough = (effort.late_drop if late else effort.early_drop) * min(gap, 1.0)
     for number in range(effort.sweeps):
         if sweep(choice, paths, 0.01 * enough, law, state, marks) <= enough * total:
             return
-        if number > 0 and gap < effort.newton_below:
+        if number > 0 and late:
             newton_step(choice, paths, law, state, marks, effort.accuracy, effort.products)
 
 
