@@ -13,7 +13,7 @@ import numpy as np
 from pzos.networks._columns import Paths, Trips, add_up, no_paths, price, trace, with_room
 from pzos.networks._compiled import compiled
 from pzos.networks._law import FLOW, TIME, Law, refresh
-from pzos.networks._newton import newton_step
+from pzos.networks._newton import newton_step, repeat_step
 from pzos.networks._sweeps import Marks, new_marks, pairs_with_choice, sweep
 from pzos.networks._trees import Graph, Short, TreeSpace, find_potential, grow_tree, tree_space
 from pzos.types import Matrix
@@ -33,12 +33,14 @@ class Effort(NamedTuple):
 
     rounds: int = 400
     patience: int = 25
-    sweeps: int = 30
-    early_drop: float = 0.1
-    late_drop: float = 0.01
+    sweeps: int = 60
+    early_drop: float = 0.05
+    late_drop: float = 0.005
     accuracy: float = 0.03
     products: int = 50
     newton_below: float = 1e-3
+    every: int = 4
+    times: float = 16.0
 
 
 class Outcome(NamedTuple):
@@ -99,15 +101,27 @@ def _total_cost(paths: Paths, trips: Trips, cost: Matrix) -> float:
 
 @compiled
 def _improve(paths: Paths, gap: float, total: float, law: Law, state: Matrix, marks: Marks, effort: Effort) -> None:
-    """Bring the known paths to equilibrium: sweeps, each followed by a Newton step once the gap is small."""
+    """Bring the known paths to equilibrium: sweeps, and Newton steps between them as long as those pay.
+
+    Newton steps are quick where they work and idle where classes of travellers can swap roads at no cost; one that
+    does not at least halve the excess is the last of its round.
+    """
     choice = pairs_with_choice(paths)
     late = gap < effort.newton_below
-    enough = (effort.late_drop if late else effort.early_drop) * min(gap, 1.0)
+    enough = (effort.late_drop if late else effort.early_drop) * min(gap, 1.0) * total
+    before, newton, earlier = np.inf, late, paths.flow
     for number in range(effort.sweeps):
-        if sweep(choice, paths, 0.01 * enough, law, state, marks) <= enough * total:
+        if number % effort.every == effort.every - 1:
+            earlier = paths.flow.copy()
+        excess = sweep(choice, paths, 0.01 * enough / total, law, state, marks)
+        if excess <= enough:
             return
-        if number > 0 and late:
+        newton = newton and (number < 3 or excess < 0.5 * before)
+        before = excess
+        if newton and number > 0:
             newton_step(choice, paths, law, state, marks, effort.accuracy, effort.products)
+        elif number % effort.every == effort.every - 1:
+            repeat_step(choice, paths, law, state, marks, earlier, effort.times)
 
 
 @compiled

@@ -216,14 +216,11 @@ def _place(share: float, old_flow: Vector, load: Vector, law: Law, state: Matrix
 
 
 @compiled
-def newton_step(
-    pairs: Whole, paths: Paths, law: Law, state: Matrix, marks: Marks, accuracy: float, iterations: int
+def _search(
+    direction: Vector, moves: Exchanges, pairs: Whole, paths: Paths, prices: Vector, law: Law, state: Matrix
 ) -> bool:
-    """Take one Newton step with a secant line search; return False, and change nothing, if it leads uphill."""
-    prices, flow = np.empty(paths.flow.size), paths.flow
-    excess_cost(pairs, paths, state, prices)
-    moves = exchanges(pairs, paths, state, prices, marks)
-    direction = _newton_direction(moves, state, accuracy, iterations)
+    """Move along ``direction`` with a secant line search; return False, and change nothing, if it leads uphill."""
+    flow = paths.flow
     kept = flow.copy()
     _apply(direction, moves, paths)
     before = _slope_along(direction, moves, prices)
@@ -242,3 +239,34 @@ def newton_step(
             flow[path] = kept[path] + share * (flow[path] - kept[path])
         _place(share, old_flow, load, law, state)
     return True
+
+
+@compiled
+def newton_step(
+    pairs: Whole, paths: Paths, law: Law, state: Matrix, marks: Marks, accuracy: float, iterations: int
+) -> bool:
+    """Take one Newton step with a line search; return whether it led downhill (else nothing is changed)."""
+    prices = np.empty(paths.flow.size)
+    excess_cost(pairs, paths, state, prices)
+    moves = exchanges(pairs, paths, state, prices, marks)
+    direction = _newton_direction(moves, state, accuracy, iterations)
+    return _search(direction, moves, pairs, paths, prices, law, state)
+
+
+@compiled
+def repeat_step(
+    pairs: Whole, paths: Paths, law: Law, state: Matrix, marks: Marks, earlier: Vector, times: float
+) -> bool:
+    """Repeat the change since the path flows were ``earlier``, up to so many times, with a line search.
+
+    Where classes of travellers can swap roads without changing the flow, sweeps creep along a straight line at
+    constant speed; this goes to its end.
+    """
+    prices, flow = np.empty(paths.flow.size), paths.flow
+    excess_cost(pairs, paths, state, prices)
+    moves = exchanges(pairs, paths, state, prices, marks)
+    path_of = moves.path
+    direction = np.empty(path_of.size)
+    for j in range(direction.size):
+        direction[j] = times * (flow[path_of[j]] - earlier[path_of[j]])
+    return _search(direction, moves, pairs, paths, prices, law, state)
