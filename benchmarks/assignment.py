@@ -1,0 +1,188 @@
+"""City networks against AequilibraE: speed to the same true gap, exactness, memory, classes, toll optimisation.
+
+    python benchmarks/assignment.py [--tntp FOLDER] [--skip-peer] [--skip-tolls]
+
+Networks are read from --tntp, PZOS_TNTP, or ../shared/data/tntp beside the repository. One thread each, both in
+this process; wall times are the best of several runs for pzos and of one run for the peer, so judge the ratios.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.metadata
+import os
+import resource
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"):
+    os.environ.setdefault(variable, "1")
+
+import numpy as np
+
+from pzos.networks import Network, independent_gap, read_tntp, read_tntp_flow
+from pzos.networks.optimise import best_uniform, default_solver, optimise_tolls
+
+HERE = Path(__file__).resolve().parent
+CASES = {
+    "SiouxFalls": ("SiouxFalls", {}, 42.31335287107440e5),
+    "Eastern-Massachusetts": ("EMA", {}, None),
+    "Anaheim": ("Anaheim", {}, 1286032.17109602),
+    "Chicago-Sketch": ("ChicagoSketch", {"toll_factor": 0.02, "distance_factor": 0.04}, 17313018.7387477),
+}
+LIMIT_MS = {"SiouxFalls": 20.0, "Anaheim": 100.0, "Chicago-Sketch": 15000.0}
+RATIOS = (("SiouxFalls", 1e-4, 200), ("SiouxFalls", 1e-6, 1000), ("Anaheim", 1e-6, 30), ("Chicago-Sketch", 1e-4, 5))
+
+
+def verdict(ok: bool) -> str:
+    return "ok" if ok else "MISSED"
+
+
+def read(folder: Path, name: str) -> Network:
+    stem, options, _ = CASES[name]
+    return read_tntp(folder / name / f"{stem}_net.tntp", folder / name / f"{stem}_trips.tntp", **options)
+
+
+def quickest(network: Network, gap: float) -> tuple[float, float, float]:
+    """Return wall and processor milliseconds, best of several, and the gap by independent computation."""
+    walls, processor = [], []
+    for _ in range(3 if network.links > 2000 else 15):
+        before = time.thread_time()
+        answer = network.assign(gap=gap)
+        processor.append(time.thread_time() - before)
+        walls.append(answer.seconds)
+    return 1e3 * min(walls), 1e3 * min(processor), independent_gap(network, answer.class_flow)
+
+
+def exactness(folder: Path, networks: dict[str, Network]) -> None:
+    print("\nExactness and time (wall ms, processor ms in brackets; independent gap)")
+    for name, network in networks.items():
+        stem, _, known = CASES[name]
+        line = [f"{name:22s}"]
+        for gap in (1e-4, 1e-6, 1e-12):
+            wall, cpu, true = quickest(network, gap)
+            line.append(f"{gap:.0e}: {wall:9.2f} ({cpu:8.2f}) {true:8.1e}")
+        print("  ".join(line), verdict(wall <= LIMIT_MS.get(name, np.inf)) if name in LIMIT_MS else "")
+        answer = network.assign(gap=1e-12)
+        if known is not None:
+            off = abs(answer.objective / known - 1)
+            volume, _ = read_tntp_flow(folder / name / f"{stem}_flow.tntp", network)
+            unique = network.latency.rise > 0
+            worst = np.abs(answer.flow - volume)[unique].max()
+            print(f"{'':22s}  objective {answer.objective:.10g} off by {off:.1e} {verdict(off <= 1e-10)};"
+                  f" largest flow difference on links with b > 0: {worst:.1e}")  # fmt: skip
+
+
+def against_peer(networks: dict[str, Network]) -> None:
+    from pzos.networks.simulators.aequilibrae import build, link_flow
+
+    print("\nAgainst AequilibraE", importlib.metadata.version("aequilibrae"), "(bfw, 1 core)")
+    for name, gap, wanted in RATIOS:
+        network = networks[name]
+        peer = build(network, gap=gap, iterations=5000)
+        begin, cpu_begin = time.perf_counter(), time.process_time()
+        peer.execute()
+        theirs, their_cpu = time.perf_counter() - begin, time.process_time() - cpu_begin
+        true = independent_gap(network, link_flow(peer, network))
+        wall, cpu, ours = quickest(network, min(gap, max(true, 1e-14)))
+        ratio, cpu_ratio = 1e3 * theirs / wall, 1e3 * their_cpu / cpu
+        print(f"{name:16s} {gap:.0e}: AequilibraE {theirs:8.3f} s ({their_cpu:8.3f}), true gap {true:.1e}; "
+              f"pzos {wall:9.2f} ms ({cpu:8.2f}), {ours:.1e}; ratio {ratio:8.0f} (processor {cpu_ratio:6.0f}), "
+              f"wanted {wanted}: {verdict(min(ratio, cpu_ratio) >= wanted)}")  # fmt: skip
+
+
+def classes(networks: dict[str, Network]) -> None:
+    print("\nThree classes against one (wanted at most 4x)")
+    for name in ("SiouxFalls", "Anaheim", "Chicago-Sketch"):
+        network = networks[name]
+        three = network.with_classes([0.5, 1.0, 2.0], [0.3, 0.4, 0.3])
+        tolls = 0.2 * np.maximum(network.latency.base, 0.1)
+        runs = 2 if network.links > 2000 else 10
+        times = []
+        for each in (network, three):
+            each.assign(tolls)
+            used = []
+            for _ in range(runs):
+                begin = time.thread_time()
+                each.assign(tolls)
+                used.append(time.thread_time() - begin)
+            times.append(min(used))
+        print(f"{name:16s} one {1e3 * times[0]:9.2f} ms, three {1e3 * times[1]:9.2f} ms: "
+              f"{times[1] / times[0]:.2f}x {verdict(times[1] <= 4 * times[0])}")  # fmt: skip
+
+
+def memory(folder: Path) -> None:
+    command = [sys.executable, str(Path(__file__).resolve()), "--tntp", str(folder), "--memory-only"]
+    answer = subprocess.run(command, capture_output=True, text=True, check=True)
+    used = float(answer.stdout.split()[-1])
+    print(f"\nMemory for Chicago-Sketch (whole process): {used:.0f} MB {verdict(used < 600)}")
+
+
+def tolls(network: Network) -> None:
+    solver = default_solver()
+    print(f"\nSioux Falls tolls on all {network.links} links, solver {type(solver).__name__}")
+    best = network.system_optimum(1e-12).total_travel_time
+    free = network.assign(gap=1e-12).total_travel_time
+    penalty = 200.0
+    mix = {"revenue": 1.0, "toll_squares": -penalty}
+    for title, problem, known in (
+        ("total travel time", network.toll_problem(None, "travel_time", upper=30.0), best),
+        (f"revenue - {penalty:g} |x|^2", network.toll_problem(None, mix), None),
+    ):
+        begin = time.perf_counter()
+        result = optimise_tolls(problem, solver, queries=600)
+        seconds = time.perf_counter() - begin
+        equal = best_uniform(problem, 20.0, 21)
+        value = np.array(result.trace.value)
+        goal = result.best_value if known is None else known
+        away = np.abs(np.minimum.accumulate(problem_sign(problem) * value) - problem_sign(problem) * goal) / abs(goal)
+        within = np.flatnonzero(away <= 0.01)
+        count = int(np.asarray(result.trace.queries)[within[0]]) if within.size else None
+        at = float(np.asarray(result.trace.seconds)[within[0]]) if within.size else np.nan
+        print(
+            f"{title}: {result.best_value:.8g} after {result.queries} queries, {seconds:.1f} s; "
+            f"best uniform toll {equal.toll:.1f}: {equal.value:.8g}; within 1 % after {count} queries, {at:.2f} s"
+        )
+        if known is not None:
+            off = result.best_value / best - 1
+            print(f"  untolled {free:.8g}, system optimum {best:.8g}: off by {off:.2e} {verdict(off <= 1e-3)}")
+
+
+def problem_sign(problem: object) -> float:
+    return 1.0 if problem.sense == "min" else -1.0  # type: ignore[attr-defined]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    default = os.environ.get("PZOS_TNTP", str(HERE.parents[1] / "shared" / "data" / "tntp"))
+    parser.add_argument("--tntp", type=Path, default=Path(default))
+    parser.add_argument("--skip-peer", action="store_true")
+    parser.add_argument("--skip-tolls", action="store_true")
+    parser.add_argument("--memory-only", action="store_true", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.memory_only:
+        read(arguments.tntp, "Chicago-Sketch").assign(gap=1e-12)
+        print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+        return
+    names = ("numpy", "scipy", "numba")
+    print(
+        "versions:",
+        ", ".join(f"{name} {importlib.metadata.version(name)}" for name in names),
+        "| load",
+        os.getloadavg(),
+    )
+    networks = {name: read(arguments.tntp, name) for name in CASES}
+    networks["SiouxFalls"].assign()
+    exactness(arguments.tntp, networks)
+    classes(networks)
+    memory(arguments.tntp)
+    if not arguments.skip_tolls:
+        tolls(networks["SiouxFalls"])
+    if not arguments.skip_peer:
+        against_peer(networks)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,226 @@
+"""The equilibrium at given tolls: link flows with their gap, and on request paths, costs, skims, money and time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import fsum
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from pzos.errors import Faults
+from pzos.networks import _equilibrium as solver
+from pzos.networks._law import FLOW
+from pzos.networks._trees import find_potential, grow_tree, tree_space
+from pzos.networks.demand import Indices
+from pzos.networks.errors import AboveGap, NegativeCycle
+from pzos.types import Matrix, Vector
+
+if TYPE_CHECKING:
+    from pzos.networks.network import Network
+
+
+class PathFlow(NamedTuple):
+    """One used path: class, end nodes and links counted from 0, its travellers and its cost in units of time."""
+
+    user_class: int
+    origin: int
+    destination: int
+    links: Indices
+    flow: float
+    cost: float
+
+
+@dataclass(frozen=True, eq=False)
+class Assignment:
+    """A user equilibrium.
+
+    ``flow`` is the total flow of every link, ``gap`` the relative gap
+    (sum of flow times cost above the shortest path) / (sum of flow times |cost|), ``objective`` the Beckmann
+    objective  sum_e integral of t_e + sum over classes of fixed costs times flow,  ``seconds`` what it took.
+    """
+
+    network: Network
+    tolls: Matrix
+    flow: Vector
+    gap: float
+    rounds: int
+    seconds: float
+    converged: bool
+    _outcome: solver.Outcome
+
+    @cached_property
+    def class_flow(self) -> Matrix:
+        """Return the flow of each class (row) on each link (column)."""
+        trips, order, paths = self.network.prepared.trips, self.network.prepared.order, self._outcome.paths
+        count = int(paths.first[-1])
+        kind_of_pair = np.repeat(trips.group_class, np.diff(trips.first))
+        kind = np.repeat(np.repeat(kind_of_pair, np.diff(paths.first)), np.diff(paths.start[: count + 1]))
+        amount = np.repeat(paths.flow[:count], np.diff(paths.start[: count + 1]))
+        place = kind.astype(np.int64) * order.size + paths.pool[: paths.start[count]]
+        flat = np.bincount(place, weights=amount, minlength=len(self.network.classes) * order.size)
+        result = np.empty((len(self.network.classes), order.size))
+        result[:, order] = flat.reshape(result.shape)
+        return result
+
+    @cached_property
+    def time(self) -> Vector:
+        """Return the travel time of every link."""
+        return self.network.latency.time(self.flow)
+
+    @cached_property
+    def cost(self) -> Matrix:
+        """Return what each class (row) pays on each link (column), in its units of time."""
+        return self.time + fixed_costs(self.network, self.tolls)
+
+    @cached_property
+    def objective(self) -> float:
+        """Return the Beckmann objective that the equilibrium minimises, added up without rounding."""
+        fixed = (fixed_costs(self.network, self.tolls) * self.class_flow).ravel()
+        return fsum(self.network.latency.integral(self.flow)) + fsum(fixed)
+
+    @property
+    def total_travel_time(self) -> float:
+        """Return the sum over travellers of their time on the road, tolls not counted."""
+        return fsum(self.flow * self.time)
+
+    @property
+    def revenue(self) -> float:
+        """Return the money taken: sum over classes and links of toll times flow (the handed tolls alone)."""
+        return fsum((self.tolls * self.class_flow).ravel())
+
+    @property
+    def total_cost(self) -> float:
+        """Return the sum over travellers of their generalised cost in units of time, tolls counted."""
+        return fsum((self.cost * self.class_flow).ravel())
+
+    def paths(self) -> Iterator[PathFlow]:
+        """Yield every path that carries flow (path flows, unlike link flows, are not unique)."""
+        ready, paths = self.network.prepared, self._outcome.paths
+        for group in range(ready.trips.origin.size):
+            kind, origin = int(ready.trips.group_class[group]), int(ready.trips.origin[group])
+            for pair in range(int(ready.trips.first[group]), int(ready.trips.first[group + 1])):
+                for path in range(int(paths.first[pair]), int(paths.first[pair + 1])):
+                    if paths.flow[path] > 0.0:
+                        # The solver keeps a path from its end to its start.
+                        links = ready.order[paths.pool[paths.start[path] : paths.start[path + 1]][::-1]]
+                        cost = fsum(self.cost[kind, links])
+                        end = int(ready.trips.destination[pair])
+                        yield PathFlow(kind, origin, end, links, float(paths.flow[path]), cost)
+
+    def skim(self, user_class: int = 0, links: npt.ArrayLike | None = None) -> Matrix:
+        """Return the table, zone by zone, of the cost of a class's cheapest path (infinite where there is none).
+
+        ``links`` gives another quantity per link (length, time, toll) to add up along these same paths.
+        """
+        ready, zones = self.network.prepared, self.network.zones
+        cost = np.ascontiguousarray(self.cost[user_class][ready.order])
+        other = cost if links is None else np.array(links, dtype=np.float64)[ready.order]
+        space, potential = tree_space(self.network.nodes), np.zeros(self.network.nodes)
+        find_potential(ready.graph, cost, potential, np.empty(self.network.nodes, np.int32))
+        table = np.full((zones, zones), np.inf)
+        for origin in range(zones):
+            grow_tree(origin, ready.graph, cost, potential, space)
+            total = np.full(self.network.nodes, np.nan)
+            total[origin] = 0.0
+            for zone in range(zones):
+                if np.isfinite(space.distance[zone]):
+                    table[origin, zone] = _along_tree(zone, space.into, ready.graph.tail, other, total)
+        return table
+
+
+def _along_tree(
+    node: int, into: npt.NDArray[np.int32], tail: npt.NDArray[np.int32], value: Vector, total: Vector
+) -> float:
+    """Return the sum of ``value`` from the root to ``node``, remembering the sums of all nodes on the way."""
+    way = []
+    while np.isnan(total[node]):
+        way.append(node)
+        node = int(tail[into[node]])
+    for each in reversed(way):
+        total[each] = total[tail[into[each]]] + value[into[each]]
+    return float(total[way[0]] if way else total[node])
+
+
+def fixed_costs(network: Network, tolls: Matrix) -> Matrix:
+    """Return the part of each class's link costs that does not depend on flow, in units of time."""
+    worth = np.array([[group.value_of_time] for group in network.classes])
+    fixed: Matrix = (network.toll_factor * network.toll + tolls) / worth + network.distance_factor * network.length
+    return fixed
+
+
+def checked_tolls(network: Network, tolls: npt.ArrayLike | None) -> Matrix:
+    """Return the tolls as a table with one row per class, or say what is wrong with them."""
+    shape = (len(network.classes), network.links)
+    if tolls is None:
+        return np.zeros(shape)
+    array = np.array(tolls, dtype=np.float64)
+    faults = Faults("assign")
+    if faults.check(array.shape in (shape, shape[1:]), "tolls", array, f"{shape[1]} numbers (or {shape[0]} rows)",
+                    "one toll per link; Network.link_number finds a link"):  # fmt: skip
+        finite = np.isfinite(array)
+        if not finite.all():
+            where = tuple(int(i) for i in np.argwhere(~finite)[0])
+            faults.check(False, f"tolls{list(where)}", float(array[where]), "finite numbers", "check the tolls")
+    faults.raise_if_any()
+    return np.ascontiguousarray(np.broadcast_to(array, shape))
+
+
+def assign(
+    network: Network, tolls: npt.ArrayLike | None, gap: float, rounds: int, above_gap: Literal["raise", "return"]
+) -> Assignment:
+    """Compute the equilibrium; see :meth:`pzos.networks.Network.assign`."""
+    faults = Faults("assign")
+    faults.check(bool(0 < gap < 1), "gap", gap, "a number between 0 and 1", "1e-10 is usual, 1e-14 about the end")
+    faults.check(rounds >= 1, "rounds", rounds, "at least 1", "400 is usual")
+    faults.check(above_gap in ("raise", "return"), "above_gap", above_gap, "'raise' or 'return'", "choose one")
+    faults.raise_if_any()
+    table = checked_tolls(network, tolls)
+    ready = network.prepared
+    begin = time.perf_counter()
+    worth = np.array([[group.value_of_time] for group in network.classes])
+    fixed = ready.base + (table / worth)[:, ready.order]
+    effort = solver.Effort(rounds=int(rounds))
+    outcome = solver.equilibrate(ready.graph, ready.trips, fixed, ready.law, float(gap), effort)
+    seconds = time.perf_counter() - begin
+    if outcome.status == solver.CYCLE:
+        raise _cycle(network, outcome, fixed)
+    if outcome.status == solver.TIRED and above_gap == "raise":
+        raise AboveGap(gap, outcome.gap, outcome.rounds)
+    flow = np.empty(network.links)
+    flow[ready.order] = outcome.state[:, FLOW]
+    done = outcome.status == solver.CONVERGED
+    return Assignment(network, table, flow, float(outcome.gap), int(outcome.rounds), seconds, done, outcome)
+
+
+def _cycle(network: Network, outcome: solver.Outcome, fixed: Matrix) -> NegativeCycle:
+    """Walk back along the links until a node repeats, and name the cycle."""
+    tail, into = network.prepared.graph.tail, outcome.into
+    node = outcome.node
+    for _ in range(network.nodes):
+        node = int(tail[into[node]])
+    nodes, cost, start = [node], 0.0, node
+    while len(nodes) == 1 or node != start:
+        link = into[node]
+        cost += float(outcome.state[link, 1] + fixed[outcome.kind, link])
+        node = int(tail[link])
+        nodes.append(node)
+    names = tuple(int(network.node_ids[each]) for each in reversed(nodes))
+    return NegativeCycle(names, cost, network.classes[outcome.kind].name)
+
+
+def system_optimum(network: Network, gap: float) -> Assignment:
+    """Return the flows of least total travel time, as an equilibrium of the *original* network under its tolls.
+
+    The tolls are the marginal external costs v t'(v); file tolls and lengths are not part of travel time.
+    """
+    social = replace(network, latency=network.latency.marginal(), toll_factor=0.0, distance_factor=0.0)
+    best = social.assign(None, gap)
+    worth = np.array([[group.value_of_time] for group in network.classes])
+    tolls = best.flow * network.latency.slope(best.flow) * worth
+    plain = replace(network, toll_factor=0.0, distance_factor=0.0)
+    return replace(best, network=plain, tolls=np.ascontiguousarray(tolls))

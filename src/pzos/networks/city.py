@@ -1,0 +1,100 @@
+"""A generated city: a grid of streets with arterials and a ring road, and trips drawn towards the centre.
+
+It is the embedded default where no data are at hand; every number is a pure function of the seed.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from pzos.errors import Faults
+from pzos.keys import Keys, Role
+from pzos.networks.demand import Demand
+from pzos.networks.latency import Latency
+from pzos.networks.network import Network
+from pzos.types import Matrix, Vector
+
+STREET, ARTERIAL, RING = 1, 2, 3
+"""The link types of a generated city."""
+
+_SPEED = {STREET: 30.0, ARTERIAL: 50.0, RING: 80.0}
+_CAPACITY = {STREET: 800.0, ARTERIAL: 1800.0, RING: 3600.0}
+
+
+def generated_city(
+    rows: int = 7, columns: int = 7, *, zones: int = 16, congestion: float = 1.0, seed: int = 0
+) -> Network:
+    """Return a city of ``rows`` by ``columns`` crossings about 1 km apart, times in minutes, capacities per hour.
+
+    Every third street is an arterial, the outermost streets form the ring. ``zones`` crossings, spread at random,
+    send and attract trips by a gravity rule; at ``congestion`` 1 the average link is about half full.
+    """
+    faults = Faults("generated_city")
+    faults.check(rows >= 2 and columns >= 2, "rows, columns", (rows, columns), "at least 2 each", "try 7, 7")
+    faults.check(2 <= zones <= rows * columns, "zones", zones, f"2 to {rows * columns}", "at most one per crossing")
+    faults.check(bool(congestion > 0), "congestion", congestion, "a positive number", "try 1.0")
+    faults.raise_if_any()
+    draw = Keys(seed).generator(Role.INSTANCE)
+    x, y = np.meshgrid(np.arange(columns, dtype=np.float64), np.arange(rows, dtype=np.float64))
+    places = np.stack([x.ravel(), y.ravel()], axis=1) + draw.uniform(-0.2, 0.2, (rows * columns, 2))
+    # Zones come first, as TNTP wants them.
+    order = draw.permutation(rows * columns)
+    number = np.empty(order.size, dtype=np.int64)
+    number[order] = np.arange(order.size)
+    tail, head, kind = _streets(rows, columns)
+    tail, head = number[tail], number[head]
+    places = places[order]
+    length = np.sqrt(((places[tail] - places[head]) ** 2).sum(axis=1))
+    free = 60.0 * length / np.array([_SPEED[int(k)] for k in kind])
+    capacity = np.array([_CAPACITY[int(k)] for k in kind]) * draw.uniform(0.8, 1.2, kind.size)
+    trips = _gravity(places[:zones], draw.uniform(0.5, 1.5, (2, zones)))
+    trips *= congestion * _filling(tail, head, free, capacity, trips)
+    return Network.from_arrays(
+        tail, head, Latency.bpr(free, 0.15, capacity, 4.0), Demand.from_matrix(trips), nodes=rows * columns,
+        zones=zones, length=length, node_ids=np.arange(1, rows * columns + 1), coordinates=places, link_type=kind,
+        name=f"generated city {rows}x{columns}, seed {seed}",
+    )  # fmt: skip
+
+
+def _streets(rows: int, columns: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    ends: list[tuple[int, int, int]] = []
+    for row in range(rows):
+        for column in range(columns):
+            here = row * columns + column
+            if column + 1 < columns:
+                ends.append((here, here + 1, _kind(row, rows)))
+            if row + 1 < rows:
+                ends.append((here, here + columns, _kind(column, columns)))
+    both = ends + [(b, a, kind) for a, b, kind in ends]
+    table = np.array(sorted(both), dtype=np.int64)
+    return table[:, 0], table[:, 1], table[:, 2]
+
+
+def _kind(line: int, lines: int) -> int:
+    if line in (0, lines - 1):
+        return RING
+    return ARTERIAL if line % 3 == 0 else STREET
+
+
+def _gravity(places: Matrix, weight: Matrix) -> Matrix:
+    """Return trips that grow with both zones' weight and towards the centre, and fade with distance."""
+    centre = places.mean(axis=0)
+    pull = weight[1] * np.exp(-0.3 * np.sqrt(((places - centre) ** 2).sum(axis=1)))
+    distance = np.sqrt(((places[:, None, :] - places[None, :, :]) ** 2).sum(axis=2))
+    table: Matrix = weight[0][:, None] * pull[None, :] * np.exp(-0.1 * distance)
+    np.fill_diagonal(table, 0.0)
+    return table
+
+
+def _filling(
+    tail: npt.NDArray[np.int64], head: npt.NDArray[np.int64], free: Vector, capacity: Vector, trips: Matrix
+) -> float:
+    """Return the factor that fills the average link, by free-flow paths, to half its capacity."""
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import dijkstra
+
+    size = int(max(tail.max(), head.max())) + 1
+    graph = csr_array((free, (tail, head)), shape=(size, size))
+    times = dijkstra(graph, indices=np.arange(trips.shape[0]))[:, : trips.shape[0]]
+    return float(0.5 * np.sum(capacity * free) / np.sum(trips * times))

@@ -1,0 +1,90 @@
+"""Who travels: trips between zones, and classes of travellers with their own value of time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from pzos.errors import Faults
+from pzos.types import Matrix, Vector
+
+Indices = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Demand:
+    """Trips from node ``origin`` to node ``destination`` (counted from 0); only positive ones between two nodes."""
+
+    origin: Indices
+    destination: Indices
+    trips: Vector
+
+    @staticmethod
+    def from_matrix(matrix: npt.ArrayLike) -> Demand:
+        """Return the demand of a square table: row i, column j are the trips from node i to node j."""
+        table = np.array(matrix, dtype=np.float64)
+        faults = Faults("Demand.from_matrix")
+        faults.check(table.ndim == 2 and table.shape[0] == table.shape[1], "matrix", table, "a square table",
+                     "one row and one column per zone")  # fmt: skip
+        faults.raise_if_any()
+        rows, columns = np.nonzero(table)
+        return Demand.from_list(rows, columns, table[rows, columns])
+
+    @staticmethod
+    def from_list(origin: npt.ArrayLike, destination: npt.ArrayLike, trips: npt.ArrayLike) -> Demand:
+        """Return the demand of a list of trips; repeated pairs add up, pairs from a node to itself are dropped."""
+        start, end = np.array(origin, dtype=np.int64).ravel(), np.array(destination, dtype=np.int64).ravel()
+        amount = np.array(trips, dtype=np.float64).ravel()
+        faults = Faults("Demand")
+        if faults.check(start.size == end.size == amount.size, "trips", amount, f"{start.size} numbers",
+                        "give origin, destination and trips of equal length"):  # fmt: skip
+            good = np.isfinite(amount) & (amount >= 0)
+            if not good.all():
+                bad = int(np.argmin(good))
+                faults.check(False, f"trips[{bad}]", float(amount[bad]), "a finite number >= 0", "check the table")
+            faults.check(bool((start >= 0).all() and (end >= 0).all()), "origin", start, "node numbers >= 0",
+                         "count nodes from 0")  # fmt: skip
+        faults.raise_if_any()
+        travels = (start != end) & (amount > 0)
+        start, end, amount = start[travels], end[travels], amount[travels]
+        span = int(max(start.max(initial=0), end.max(initial=0))) + 1
+        pairs, where = np.unique(start * span + end, return_inverse=True)
+        summed = np.bincount(where, weights=amount, minlength=pairs.size).astype(np.float64)
+        return Demand(pairs // span, pairs % span, summed)
+
+    @property
+    def total(self) -> float:
+        """Return the number of trips between different nodes."""
+        return float(self.trips.sum())
+
+    def scaled(self, factor: float) -> Demand:
+        """Return the same demand times ``factor``."""
+        faults = Faults("Demand.scaled")
+        faults.check(bool(np.isfinite(factor) and factor > 0), "factor", factor, "a positive number", "try 0.5")
+        faults.raise_if_any()
+        return Demand(self.origin, self.destination, self.trips * float(factor))
+
+    def matrix(self, size: int) -> Matrix:
+        """Return the trips as a square table of ``size`` rows."""
+        table = np.zeros((size, size))
+        table[self.origin, self.destination] = self.trips
+        return table
+
+
+@dataclass(frozen=True, eq=False)
+class UserClass:
+    """Travellers who weigh a toll alike: a toll of p costs them p / ``value_of_time`` units of travel time."""
+
+    demand: Demand
+    value_of_time: float = 1.0
+    name: str = "all"
+
+    def __post_init__(self) -> None:
+        faults = Faults("UserClass")
+        faults.check(isinstance(self.demand, Demand), "demand", self.demand, "a Demand", "use Demand.from_matrix")
+        worth = self.value_of_time
+        faults.check(bool(np.isfinite(worth) and worth > 0), "value_of_time", worth, "a positive number",
+                     "money per unit of travel time; 1.0 if tolls are in units of time")  # fmt: skip
+        faults.raise_if_any()

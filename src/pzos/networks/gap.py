@@ -1,0 +1,72 @@
+"""The relative gap computed by other means than the solver: scipy's shortest paths, and sums without rounding.
+
+Nothing here shares code with the compiled solver, so that a mistake there cannot hide itself.
+"""
+
+from __future__ import annotations
+
+from math import fsum
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pzos.networks.assignment import checked_tolls, fixed_costs
+from pzos.networks.network import Network
+from pzos.types import Matrix, Vector
+
+
+def independent_gap(network: Network, class_flow: npt.ArrayLike, tolls: npt.ArrayLike | None = None) -> float:
+    """Return (total cost - cost of all trips on shortest paths) / (sum of flow times |cost|) at these link flows.
+
+    ``class_flow`` has one row per class (a single row may be given flat). That it carries the demand is checked
+    first: an unbalanced flow has no gap.
+    """
+    flows = np.atleast_2d(np.array(class_flow, dtype=np.float64))
+    unbalance = flow_imbalance(network, flows)
+    if unbalance > 1e-6:
+        return float("inf")
+    total = flows.sum(axis=0)
+    cost = network.latency.time(total) + fixed_costs(network, checked_tolls(network, tolls))
+    spent, scale, least = [], [], []
+    for kind, group in enumerate(network.classes):
+        spent.append(cost[kind] * flows[kind])
+        scale.append(np.abs(cost[kind]) * flows[kind])
+        least.append(_shortest(network, cost[kind], group.demand.origin, group.demand.destination) * group.demand.trips)
+    excess = fsum([*np.concatenate(spent), *(-np.concatenate(least))])
+    return excess / fsum(np.concatenate(scale))
+
+
+def flow_imbalance(network: Network, class_flow: Matrix) -> float:
+    """Return the largest violation of flow balance at any node, relative to the total demand."""
+    worst = 0.0
+    for kind, group in enumerate(network.classes):
+        net = np.zeros(network.nodes)
+        np.add.at(net, network.tail, class_flow[kind])
+        np.add.at(net, network.head, -class_flow[kind])
+        np.add.at(net, group.demand.origin, -group.demand.trips)
+        np.add.at(net, group.demand.destination, group.demand.trips)
+        worst = max(worst, float(np.abs(net).max()) / group.demand.total)
+    return worst
+
+
+def _shortest(network: Network, cost: Vector, origin: Any, destination: Any) -> Vector:
+    """Return the cost of the shortest path of each pair; closed zones get a second node that traffic starts from."""
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import bellman_ford, dijkstra
+
+    closed = network.first_thru
+    tail = np.where(network.tail < closed, network.tail + network.nodes, network.tail)
+    size = network.nodes + closed
+    # Of parallel links only the cheapest matters; a sparse matrix would add them up.
+    best = np.lexsort((cost, network.head, tail))
+    new = np.ones(best.size, dtype=bool)
+    new[1:] = (np.diff(tail[best]) != 0) | (np.diff(network.head[best]) != 0)
+    keep = best[new]
+    graph = csr_array((cost[keep], (tail[keep], network.head[keep])), shape=(size, size))
+    starts = np.unique(origin)
+    sources = np.where(starts < closed, starts + network.nodes, starts)
+    method = dijkstra if cost.min() >= 0 else bellman_ford
+    distance = np.atleast_2d(method(graph, indices=sources))
+    result: Vector = distance[np.searchsorted(starts, origin), destination]
+    return result

@@ -1,0 +1,202 @@
+"""Travel time of the links as a function of their flow: BPR, affine, constant, or the user's own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pzos.errors import Faults, InvalidInput
+from pzos.types import Vector
+
+if TYPE_CHECKING:
+    from pzos.networks._law import Law
+
+LinkFunction = Callable[[int, float], float]
+
+
+@dataclass(frozen=True, eq=False)
+class OwnLatency:
+    """A user's own latencies for some links: scalar functions (link, flow) -> float that numba can compile.
+
+    ``cost`` must not decrease in the flow, ``slope`` is its derivative; ``integral`` (the Beckmann term) is found
+    by quadrature if it is not given.
+    """
+
+    cost: LinkFunction
+    slope: LinkFunction
+    links: npt.NDArray[np.int64]
+    integral: LinkFunction | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Latency:
+    """Travel time  base + rise (flow / capacity)^power  of every link, or the user's own function on some.
+
+    Build one with :meth:`bpr`, :meth:`affine` or :meth:`with_own`.
+    """
+
+    base: Vector
+    rise: Vector
+    capacity: Vector
+    power: Vector
+    own: OwnLatency | None = field(default=None)
+
+    @staticmethod
+    def bpr(free_flow: npt.ArrayLike, b: npt.ArrayLike, capacity: npt.ArrayLike, power: npt.ArrayLike) -> Latency:
+        """Return the BPR latency  free_flow (1 + b (flow / capacity)^power)."""
+        base, b_array, capacities, powers = _same_length("Latency.bpr", free_flow=free_flow, b=b,
+                                                         capacity=capacity, power=power)  # fmt: skip
+        return _checked("Latency.bpr", base, base * b_array, capacities, powers)
+
+    @staticmethod
+    def affine(intercept: npt.ArrayLike, slope: npt.ArrayLike) -> Latency:
+        """Return the affine latency  intercept + slope * flow."""
+        base, rise = _same_length("Latency.affine", intercept=intercept, slope=slope)
+        return _checked("Latency.affine", base, rise, np.ones(base.size), np.ones(base.size))
+
+    def with_own(
+        self,
+        cost: LinkFunction,
+        slope: LinkFunction,
+        links: npt.ArrayLike | None = None,
+        integral: LinkFunction | None = None,
+    ) -> Latency:
+        """Return the same latencies with the user's own functions on ``links`` (all links by default)."""
+        chosen = np.arange(self.base.size) if links is None else np.unique(np.asarray(links, dtype=np.int64))
+        faults = Faults("Latency.with_own")
+        ok = chosen.size > 0 and int(chosen[0]) >= 0 and int(chosen[-1]) < self.base.size
+        faults.check(ok, "links", chosen, f"link numbers from 0 to {self.base.size - 1}", "count links from 0")
+        for name, function in (("cost", cost), ("slope", slope)):
+            faults.check(callable(function), name, function, "a function (link, flow) -> float", "pass a function")
+        faults.raise_if_any()
+        return replace(self, own=OwnLatency(cost, slope, chosen, integral))
+
+    def __len__(self) -> int:
+        return int(self.base.size)
+
+    def time(self, flow: Vector) -> Vector:
+        """Return the travel time of every link at ``flow``."""
+        times: Vector = self.base + self.rise * _power(flow / self.capacity, self.power)
+        return self._overwritten(times, flow, "cost")
+
+    def slope(self, flow: Vector) -> Vector:
+        """Return the derivative of the travel time of every link at ``flow``."""
+        lower = _power(flow / self.capacity, self.power - 1.0)
+        slopes: Vector = np.where(self.rise > 0.0, self.power * self.rise / self.capacity * lower, 0.0)
+        return self._overwritten(slopes, flow, "slope")
+
+    def integral(self, flow: Vector) -> Vector:
+        """Return the integral of the travel time from 0 to ``flow`` on every link (the Beckmann terms)."""
+        share = _power(flow / self.capacity, self.power) / (self.power + 1.0)
+        values: Vector = flow * (self.base + self.rise * share)
+        if self.own is not None and self.own.integral is None:
+            for link in self.own.links:
+                values[link] = _quadrature(self.own.cost, int(link), float(flow[link]))
+            return values
+        return self._overwritten(values, flow, "integral")
+
+    def _overwritten(self, values: Vector, flow: Vector, name: str) -> Vector:
+        if self.own is not None:
+            function = getattr(self.own, name)
+            for link in self.own.links:
+                values[link] = function(int(link), float(flow[link]))
+        return values
+
+    def marginal(self) -> Latency:
+        """Return the marginal social cost  t(v) + v t'(v): its equilibrium is the system optimum."""
+        if self.own is not None:
+            raise InvalidInput(
+                "Latency.marginal: own latencies: expected BPR or affine latencies; "
+                "for your own functions t give Latency.with_own(t + v t', its derivative)"
+            )
+        return replace(self, rise=self.rise * (1.0 + self.power))
+
+    def law(self, order: npt.NDArray[np.int64]) -> Law:
+        """Return the latencies as the compiled solver reads them, with the links in ``order``."""
+        from pzos.networks import _law
+
+        kind = np.select(
+            [self.rise == 0.0, self.power == 0.0, self.power == 1.0, self.power == 4.0],
+            [_law.CONSTANT, _law.CONSTANT, _law.AFFINE, _law.QUARTIC],
+            _law.POWER,
+        ).astype(np.int64)
+        base = np.where(self.power == 0.0, self.base + self.rise, self.base)
+        cost: LinkFunction = _nothing
+        slope: LinkFunction = _nothing
+        if self.own is not None:
+            kind[self.own.links] = _law.OWN + self.own.links
+            cost, slope = self.own.cost, self.own.slope
+        table = np.stack([base, self.rise, 1.0 / self.capacity, self.power], axis=1)
+        return _law.Law(
+            np.ascontiguousarray(kind[order]),
+            np.ascontiguousarray(table[order]),
+            _compiled_function(cost),
+            _compiled_function(slope),
+        )
+
+
+def _nothing(link: int, flow: float) -> float:
+    return 0.0
+
+
+@lru_cache(maxsize=64)
+def _compiled_function(function: LinkFunction) -> Any:
+    import numba
+
+    signature = numba.float64(numba.int64, numba.float64)
+    try:
+        return numba.cfunc(signature)(getattr(function, "py_func", function))
+    except numba.core.errors.NumbaError as error:
+        raise InvalidInput(
+            f"Latency.with_own: function {getattr(function, '__name__', function)!r} cannot be compiled: expected "
+            f"plain arithmetic on (link, flow) that numba understands; numba says: {str(error).splitlines()[0]}"
+        ) from error
+
+
+def _power(base: Vector, exponent: Vector) -> Vector:
+    """Return base ** exponent for base >= 0, with 0 ** negative taken as 0 (the rise there is irrelevant)."""
+    result: Vector = np.where(base > 0.0, np.maximum(base, 1e-300) ** exponent, np.where(exponent == 0.0, 1.0, 0.0))
+    return result
+
+
+def _quadrature(cost: LinkFunction, link: int, flow: float, panels: int = 16) -> float:
+    """Integrate by Gauss-Legendre rules of order 8 on equal panels: about 1e-14 for smooth latencies."""
+    nodes, weights = np.polynomial.legendre.leggauss(8)
+    width = flow / panels
+    total = 0.0
+    for panel in range(panels):
+        for node, weight in zip(nodes, weights, strict=True):
+            total += 0.5 * width * float(weight) * float(cost(link, width * (panel + 0.5 + 0.5 * float(node))))
+    return total
+
+
+def _same_length(where: str, **arrays: npt.ArrayLike) -> list[Vector]:
+    made = {name: np.atleast_1d(np.array(array, dtype=np.float64)) for name, array in arrays.items()}
+    size = max(array.size for array in made.values())
+    faults = Faults(where)
+    for name, array in made.items():
+        fits = array.ndim == 1 and array.size in (1, size)
+        faults.check(fits, name, array, f"one number, or one per link ({size})", "give arrays of equal length")
+    faults.raise_if_any()
+    return [np.ascontiguousarray(np.broadcast_to(array, (size,))) for array in made.values()]
+
+
+def _checked(where: str, base: Vector, rise: Vector, capacity: Vector, power: Vector) -> Latency:
+    faults = Faults(where)
+    rules = (
+        ("free-flow time", base, np.isfinite(base) & (base >= 0), "a finite number >= 0"),
+        ("rise (b times free-flow time, or slope)", rise, np.isfinite(rise) & (rise >= 0), "a finite number >= 0"),
+        ("power", power, np.isfinite(power) & (power >= 0), "a finite number >= 0"),
+        ("capacity", capacity, (capacity > 0) | (rise == 0), "a number > 0 where time depends on flow"),
+    )
+    for name, array, good, expected in rules:
+        if not good.all():
+            link = int(np.argmin(good))
+            faults.check(False, f"{name} of link {link}", float(array[link]), expected, "times must not fall with flow")
+    faults.raise_if_any()
+    return Latency(base, rise, np.where(capacity > 0, capacity, 1.0), power)

@@ -1,0 +1,215 @@
+"""A road network: links with latencies, zones, and the travellers between them. A frozen description."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from pzos.errors import Faults
+from pzos.networks.demand import Demand, Indices, UserClass
+from pzos.networks.latency import Latency
+from pzos.types import Vector
+
+if TYPE_CHECKING:
+    from pzos.networks.assignment import Assignment
+    from pzos.networks.prepare import Prepared
+    from pzos.problem import Problem
+
+
+@dataclass(frozen=True, eq=False)
+class Network:
+    """Links from node ``tail`` to node ``head`` (counted from 0), their latencies, and the classes of travellers.
+
+    Nodes before ``first_thru`` are zones that traffic may leave and enter but not pass through. A class with value
+    of time w pays on a link  time + (toll_factor * toll + x) / w + distance_factor * length,  in units of time,
+    where x is the toll handed to :meth:`assign`. ``node_ids`` are the names of the nodes in messages and files.
+    """
+
+    tail: Indices
+    head: Indices
+    latency: Latency
+    classes: tuple[UserClass, ...]
+    nodes: int
+    zones: int
+    first_thru: int
+    length: Vector
+    toll: Vector
+    toll_factor: float
+    distance_factor: float
+    node_ids: Indices
+    coordinates: npt.NDArray[np.float64] | None
+    link_type: Indices
+    name: str
+
+    @staticmethod
+    def from_arrays(
+        tail: npt.ArrayLike,
+        head: npt.ArrayLike,
+        latency: Latency,
+        demand: Demand | npt.ArrayLike | Sequence[UserClass],
+        *,
+        nodes: int | None = None,
+        zones: int | None = None,
+        first_thru: int = 0,
+        length: npt.ArrayLike = 0.0,
+        toll: npt.ArrayLike = 0.0,
+        toll_factor: float = 0.0,
+        distance_factor: float = 0.0,
+        node_ids: npt.ArrayLike | None = None,
+        coordinates: npt.ArrayLike | None = None,
+        link_type: npt.ArrayLike = 1,
+        name: str = "network",
+    ) -> Network:
+        """Build a network from arrays with one entry per link; ``demand`` is a table of trips, or the classes."""
+        start, end = np.array(tail, dtype=np.int64).ravel(), np.array(head, dtype=np.int64).ravel()
+        classes = _as_classes(demand)
+        reach = [start, end, *(c.demand.origin for c in classes), *(c.demand.destination for c in classes)]
+        count = 1 + max(int(part.max(initial=0)) for part in reach) if nodes is None else int(nodes)
+        ends = [int(max(c.demand.origin.max(initial=0), c.demand.destination.max(initial=0))) for c in classes]
+        network = Network(
+            tail=start, head=end, latency=latency, classes=classes, nodes=count,
+            zones=1 + max(ends, default=0) if zones is None else int(zones), first_thru=int(first_thru),
+            length=_per_link(length, start.size), toll=_per_link(toll, start.size),
+            toll_factor=float(toll_factor), distance_factor=float(distance_factor),
+            node_ids=np.arange(count) if node_ids is None else np.array(node_ids, dtype=np.int64),
+            coordinates=None if coordinates is None else np.array(coordinates, dtype=np.float64),
+            link_type=np.ascontiguousarray(np.broadcast_to(np.asarray(link_type, dtype=np.int64), start.shape)),
+            name=str(name),
+        )  # fmt: skip
+        _check(network)
+        return network
+
+    @property
+    def links(self) -> int:
+        """Return the number of links."""
+        return int(self.tail.size)
+
+    @property
+    def demand(self) -> Demand:
+        """Return the demand of all classes together."""
+        parts = [c.demand for c in self.classes]
+        return Demand.from_list(
+            np.concatenate([p.origin for p in parts]),
+            np.concatenate([p.destination for p in parts]),
+            np.concatenate([p.trips for p in parts]),
+        )
+
+    @cached_property
+    def prepared(self) -> Prepared:
+        """Return the network as the compiled solver reads it, checked and built once."""
+        from pzos.networks.prepare import prepare
+
+        return prepare(self)
+
+    def with_classes(
+        self, values_of_time: Iterable[float], shares: Iterable[float] | None = None, names: Iterable[str] = ()
+    ) -> Network:
+        """Return the network with its demand split into classes, one per value of time (equal shares by default)."""
+        worth = [float(value) for value in values_of_time]
+        parts = [1.0 / len(worth)] * len(worth) if shares is None else [float(share) for share in shares]
+        labels = list(names) or [f"class {i + 1}" for i in range(len(worth))]
+        faults = Faults("Network.with_classes")
+        faults.check(len(parts) == len(worth) == len(labels), "shares", parts, f"{len(worth)} numbers", "one per class")
+        faults.check(abs(sum(parts) - 1.0) < 1e-9, "shares", parts, "shares that add up to 1", "rescale them")
+        faults.raise_if_any()
+        whole = self.demand
+        made = [UserClass(whole.scaled(s), w, n) for s, w, n in zip(parts, worth, labels, strict=True)]
+        return replace(self, classes=tuple(made))
+
+    def link_number(self, link: Any) -> int:
+        """Return the number of a link given by its number or by its (from, to) pair of node names."""
+        faults = Faults("link")
+        if isinstance(link, tuple):
+            found = np.flatnonzero((self.node_ids[self.tail] == link[0]) & (self.node_ids[self.head] == link[1]))
+            faults.check(found.size == 1, "link", link, "the end nodes of exactly one link",
+                         f"{found.size} links join these nodes; give the link's number")  # fmt: skip
+            faults.raise_if_any()
+            return int(found[0])
+        whole = isinstance(link, int | np.integer) and not isinstance(link, bool) and 0 <= int(link) < self.links
+        faults.check(whole, "link", link, f"a link number from 0 to {self.links - 1} or a pair of nodes", "see .tail")
+        faults.raise_if_any()
+        return int(link)
+
+    def assign(
+        self,
+        tolls: npt.ArrayLike | None = None,
+        gap: float = 1e-10,
+        *,
+        rounds: int = 400,
+        above_gap: Literal["raise", "return"] = "raise",
+    ) -> Assignment:
+        """Return the user equilibrium at ``tolls`` (one per link, or one row per class), to the relative ``gap``.
+
+        The solver starts cold each time: the answer is a function of the tolls alone. An answer above the gap is an
+        error (AboveGap) unless ``above_gap="return"``; then look at ``Assignment.converged``.
+        """
+        from pzos.networks.assignment import assign
+
+        return assign(self, tolls, gap, rounds, above_gap)
+
+    def system_optimum(self, gap: float = 1e-10) -> Assignment:
+        """Return the flows of least total travel time (the equilibrium under marginal-cost pricing)."""
+        from pzos.networks.assignment import system_optimum
+
+        return system_optimum(self, gap)
+
+    def toll_problem(
+        self,
+        links: Iterable[Any] | None = None,
+        objective: str | Callable[..., Any] = "revenue",
+        **options: Any,
+    ) -> Problem:
+        """Return the leader's problem of choosing tolls; see :func:`pzos.networks.tolls.toll_problem`."""
+        from pzos.networks.tolls import toll_problem
+
+        return toll_problem(self, links, objective, **options)
+
+    def __repr__(self) -> str:
+        return (
+            f"Network {self.name!r}: {self.nodes} nodes, {self.links} links, {self.zones} zones, "
+            f"{sum(c.demand.trips.size for c in self.classes)} pairs in {len(self.classes)} class(es)"
+        )
+
+
+def _as_classes(demand: Any) -> tuple[UserClass, ...]:
+    if isinstance(demand, Demand):
+        return (UserClass(demand),)
+    if isinstance(demand, Sequence) and demand and all(isinstance(item, UserClass) for item in demand):
+        return tuple(demand)
+    return (UserClass(Demand.from_matrix(demand)),)
+
+
+def _per_link(values: npt.ArrayLike, links: int) -> Vector:
+    array = np.array(values, dtype=np.float64)
+    return np.full(links, float(array)) if array.ndim == 0 else array
+
+
+def _check(network: Network) -> None:
+    faults = Faults("Network")
+    links, nodes = network.links, network.nodes
+    faults.check(links > 0, "tail", network.tail, "at least one link", "give one entry per link")
+    for name in ("head", "latency", "length", "toll"):
+        size = len(getattr(network, name))
+        faults.check(size == links, name, size, f"{links} entries, one per link, as tail has", "check the arrays")
+    inside = bool(network.tail.min(initial=0) >= 0 and network.head.min(initial=0) >= 0)
+    top = int(max(network.tail.max(initial=0), network.head.max(initial=0)))
+    faults.check(inside and top < nodes, "tail, head", top, f"node numbers from 0 to {nodes - 1}", "count from 0")
+    for group in network.classes:
+        demand = group.demand
+        top = int(max(demand.origin.max(initial=0), demand.destination.max(initial=0)))
+        faults.check(top < nodes, f"demand of class {group.name!r}", top, f"nodes from 0 to {nodes - 1}", "check it")
+        faults.check(demand.trips.size > 0, f"demand of class {group.name!r}", 0, "at least one trip", "add trips")
+    for name in ("toll_factor", "distance_factor"):
+        value = getattr(network, name)
+        faults.check(bool(np.isfinite(value) and value >= 0), name, value, "a finite number >= 0", "0.0 ignores it")
+    faults.check(bool(np.isfinite(network.length).all() and np.isfinite(network.toll).all()), "length, toll",
+                 "not finite", "finite numbers", "check the arrays")  # fmt: skip
+    faults.check(network.node_ids.shape == (nodes,), "node_ids", network.node_ids, f"{nodes} names", "one per node")
+    shape = None if network.coordinates is None else network.coordinates.shape
+    faults.check(shape in (None, (nodes, 2)), "coordinates", shape, f"({nodes}, 2)", "one (x, y) per node")
+    faults.raise_if_any()

@@ -1,0 +1,112 @@
+"""What a toll authority may want: revenue, total travel time, emissions, any mix; each with exact gradients.
+
+Every part is a function of the tolls x on the tolled links and of the flow v on all links, smooth in both, so it
+is a leader f(x, y) in the sense of the paper (Sec. 2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pzos.errors import Faults
+from pzos.leader import Leader, leader_from_functions
+from pzos.networks.demand import Indices
+from pzos.networks.network import Network
+from pzos.types import LeaderValue, Sense, Vector
+
+# Carbon monoxide in grams per vehicle on a link of L km driven in t minutes: 0.2038 t exp(0.7962 L / t), the
+# macroscopic relation of TRANSYT-7F that the literature on emission pricing uses.
+_GRAMS, _PER_SPEED = 0.2038, 0.7962
+
+
+class Part(NamedTuple):
+    """Value and partial gradients of one objective."""
+
+    value: float
+    grad_tolls: Vector
+    grad_flow: Vector
+
+
+@dataclass(frozen=True, eq=False)
+class TollSetting:
+    """The tolled links of a network; the flow that pays is the last block of the response."""
+
+    network: Network
+    links: Indices
+
+    def revenue(self, tolls: Vector, flow: Vector, paying: Vector) -> tuple[Part, Vector]:
+        """Return sum of toll times paying flow, and its gradient in the paying flow."""
+        grad = np.zeros(flow.size)
+        grad[self.links] = tolls
+        return Part(float(np.einsum("i,i->", tolls, paying[self.links])), paying[self.links], np.zeros(flow.size)), grad
+
+    def travel_time(self, tolls: Vector, flow: Vector) -> Part:
+        """Return the total travel time  sum v t(v); its gradient t + v t' is the marginal social cost."""
+        time, slope = self.network.latency.time(flow), self.network.latency.slope(flow)
+        return Part(float(np.einsum("i,i->", flow, time)), np.zeros(tolls.size), time + flow * slope)
+
+    def emissions(self, tolls: Vector, flow: Vector) -> Part:
+        """Return the carbon monoxide in grams, lengths in km and times in minutes; empty links of time 0 emit none."""
+        time, slope = self.network.latency.time(flow), self.network.latency.slope(flow)
+        moving = time > 0.0
+        safe = np.where(moving, time, 1.0)
+        pace = np.where(moving, self.network.length / safe, 0.0)
+        grams = np.where(moving, _GRAMS * safe * np.exp(_PER_SPEED * pace), 0.0)
+        rate = np.where(moving, _GRAMS * np.exp(_PER_SPEED * pace) * (1.0 - _PER_SPEED * pace), 0.0)
+        return Part(float(np.einsum("i,i->", flow, grams)), np.zeros(tolls.size), grams + flow * rate * slope)
+
+    def toll_squares(self, tolls: Vector, flow: Vector) -> Part:
+        """Return the sum of squared tolls, to keep them small and the problem well posed."""
+        return Part(float(np.einsum("i,i->", tolls, tolls)), 2.0 * tolls, np.zeros(flow.size))
+
+
+SENSES: dict[str, Sense] = {"revenue": "max", "travel_time": "min", "emissions": "min", "toll_squares": "min"}
+"""The named objectives and what is wanted of each alone; a mix of several is maximised."""
+
+
+def named_leader(setting: TollSetting, weights: Mapping[str, float], all_pay: bool) -> Leader:
+    """Return the leader  sum of weight times objective  of the response y (flow, then paying flow if not all pay)."""
+
+    def everything(tolls: Vector, y: Vector) -> tuple[float, Vector, Vector]:
+        count = setting.network.links
+        flow, paying = y[:count], y[-count:]
+        value, grad_x, grad_y = 0.0, np.zeros(tolls.size), np.zeros(y.size)
+        for name, weight in weights.items():
+            if name == "revenue":
+                part, of_paying = setting.revenue(tolls, flow, paying)
+                grad_y[-count:] += weight * of_paying
+            else:
+                part = getattr(setting, name)(tolls, flow)
+            value += weight * part.value
+            grad_x += weight * part.grad_tolls
+            grad_y[:count] += weight * part.grad_flow
+        return value, grad_x, grad_y
+
+    title = " + ".join(f"{weight:g} {name}" for name, weight in weights.items())
+    return leader_from_functions(lambda x, y: everything(x, y)[0], value_and_gradients=everything, name=title)
+
+
+def own_leader(objective: Any, tolls: Vector, y: Vector) -> Leader:
+    """Turn a user's callable (tolls, flow) -> (value, grad_tolls, grad_flow) into a leader; a Leader is taken as is."""
+    if isinstance(objective, Leader):
+        return objective
+    function: Callable[[Vector, Vector], Any] = objective
+
+    def everything(x: Vector, flow: Vector) -> tuple[Any, Any, Any]:
+        answer = function(x, flow)
+        if isinstance(answer, LeaderValue):
+            return answer.value, answer.grad_x, answer.grad_y
+        value, grad_x, grad_y = answer
+        return value, grad_x, grad_y
+
+    faults = Faults("toll_problem")
+    trial = function(tolls.copy(), y.copy())
+    ok = isinstance(trial, LeaderValue) or (isinstance(trial, tuple) and len(trial) == 3)
+    faults.check(ok, "objective", trial, "(value, grad_tolls, grad_flow) from objective(tolls, flow)",
+                 "return both partial gradients, or pass pzos.leader_from_jax(objective)")  # fmt: skip
+    faults.raise_if_any()
+    return leader_from_functions(lambda x, flow: everything(x, flow)[0], value_and_gradients=everything, name="own")

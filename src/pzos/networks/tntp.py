@@ -1,0 +1,254 @@
+"""Readers of the TNTP format (net, trips, node and flow files) with its quirks, and errors with file and line.
+
+The format: metadata lines ``<TAG> value`` up to ``<END OF METADATA>``, comments after ``~``, rows that may or may
+not end in ``;``. Zones are the nodes 1 .. <NUMBER OF ZONES>; nodes before <FIRST THRU NODE> may not be passed
+through. The public collection is "Transportation Networks for Research"; no data are part of this package.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from pzos.networks.demand import Demand
+from pzos.networks.errors import FileFaults, read_lines
+from pzos.networks.latency import Latency
+from pzos.networks.network import Network
+from pzos.types import Vector
+
+_TAG = re.compile(r"^\s*<([^>]*)>\s*(.*)$")
+_ENTRY = re.compile(r"([^\s:;]+)\s*:\s*([^\s:;]+)")
+_COLUMNS = (
+    "init node",
+    "term node",
+    "capacity",
+    "length",
+    "free-flow time",
+    "b",
+    "power",
+    "speed",
+    "toll",
+    "link type",
+)
+_NEEDED = 7
+
+
+class _File(NamedTuple):
+    """A TNTP file cut into metadata (upper-case tag -> line number, text) and numbered data rows."""
+
+    metadata: dict[str, tuple[int, str]]
+    rows: list[tuple[int, str]]
+    faults: FileFaults
+
+    def number(self, tag: str, kind: type, default: float | None = None) -> float | None:
+        """Return the number of a tag; a missing one without default, or one that is no number, is a fault."""
+        line, text = self.metadata.get(tag, (None, ""))
+        if line is None:
+            if default is None:
+                self.faults.add(None, f"<{tag}> is missing: expected a metadata line '<{tag}> number'")
+            return default
+        try:
+            return float(kind(text.split()[0].rstrip(";")))
+        except (ValueError, IndexError):
+            self.faults.add(line, f"<{tag}> {text!r}: expected a number")
+            return default
+
+
+def _cut(path: str | Path) -> _File:
+    faults = FileFaults(path)
+    metadata: dict[str, tuple[int, str]] = {}
+    rows: list[tuple[int, str]] = []
+    for number, line in enumerate(read_lines(path), start=1):
+        tag = _TAG.match(line)
+        if tag:
+            metadata[" ".join(tag[1].upper().split())] = (number, tag[2].split("~")[0].strip())
+            continue
+        text = line.split("~")[0].strip()
+        if text and text != ";":
+            rows.append((number, text))
+    return _File(metadata, rows, faults)
+
+
+def _link_row(line: int, text: str, faults: FileFaults) -> list[float] | None:
+    cells = text.replace(";", " ").split()
+    if not _NEEDED <= len(cells) <= len(_COLUMNS) + 2:
+        faults.add(line, f"{len(cells)} columns: expected {', '.join(_COLUMNS)}")
+        return None
+    values: list[float] = []
+    for name, cell in zip(_COLUMNS, cells, strict=False):
+        try:
+            values.append(float(cell))
+        except ValueError:
+            faults.add(line, f"{name} {cell!r}: expected a number")
+            return None
+    return values + [0.0] * (len(_COLUMNS) - len(values))
+
+
+def _check_link(line: int, row: list[float], nodes: int, faults: FileFaults) -> None:
+    tail, head, capacity, length, free, b, power = row[:_NEEDED]
+    for name, node in (("init node", tail), ("term node", head)):
+        if not (node == int(node) and 1 <= node <= nodes):
+            faults.add(line, f"{name} {node:g}: expected a node number from 1 to {nodes}")
+    for name, value in (("length", length), ("free-flow time", free), ("b", b), ("power", power)):
+        if not 0 <= value < np.inf:
+            faults.add(line, f"{name} {value:g}: expected a finite number >= 0")
+    if not (capacity > 0 or free * b == 0):
+        faults.add(line, f"capacity {capacity:g}: expected a number > 0 where the time depends on the flow")
+
+
+def _read_links(file: _File, nodes: int, declared: float | None, strict: bool) -> npt.NDArray[np.float64]:
+    table = []
+    for line, text in file.rows:
+        row = _link_row(line, text, file.faults)
+        if row is not None:
+            _check_link(line, row, nodes, file.faults)
+            table.append(row)
+    if strict and declared is not None and not file.faults.messages and len(table) != int(declared):
+        file.faults.add(
+            file.metadata["NUMBER OF LINKS"][0],
+            f"<NUMBER OF LINKS> {int(declared)}, but {len(table)} links follow: the file may be cut short; "
+            "correct the number or pass strict=False",
+        )
+    return np.array(table).reshape(-1, len(_COLUMNS))
+
+
+def _read_demand(path: str | Path, zones: int) -> Demand:
+    file = _cut(path)
+    origin = 0
+    origins: list[int] = []
+    destinations: list[int] = []
+    trips: list[float] = []
+    for line, text in file.rows:
+        if text[:6].lower() == "origin":
+            origin = _zone(text[6:].split(), zones, line, file.faults)
+            continue
+        entries = _ENTRY.findall(text)
+        if not entries:
+            file.faults.add(line, f"{text[:40]!r}: expected 'Origin n' or 'destination : trips;'")
+        for zone, amount in entries:
+            try:
+                value = float(amount)
+            except ValueError:
+                value = np.nan
+            if not 0 <= value < np.inf:
+                file.faults.add(line, f"trips {amount!r} to zone {zone}: expected a finite number >= 0")
+            elif origin:
+                origins.append(origin - 1)
+                destinations.append(_zone([zone], zones, line, file.faults) - 1)
+                trips.append(value)
+            elif not origin:
+                file.faults.add(line, "trips before the first 'Origin' line: expected 'Origin n' first")
+    file.faults.raise_if_any()
+    return Demand.from_list(origins, destinations, trips)
+
+
+def _zone(words: list[str], zones: int, line: int, faults: FileFaults) -> int:
+    if words and words[0].isdigit() and 1 <= int(words[0]) <= zones:
+        return int(words[0])
+    faults.add(line, f"zone {' '.join(words[:1])!r}: expected a number from 1 to {zones}")
+    return 1
+
+
+def read_tntp(
+    net: str | Path,
+    trips: str | Path,
+    node: str | Path | None = None,
+    *,
+    toll_factor: float | None = None,
+    distance_factor: float | None = None,
+    strict: bool = True,
+) -> Network:
+    """Read a network and its demand; coordinates come from ``node``, or from a ``*_node.tntp`` beside ``net``.
+
+    The generalised cost adds ``toll_factor`` * toll + ``distance_factor`` * length to the time; the metadata
+    <TOLL FACTOR> and <DISTANCE FACTOR> give the defaults, else 0. With ``strict=False`` a wrong <NUMBER OF LINKS>
+    is overlooked.
+    """
+    file = _cut(net)
+    zones = file.number("NUMBER OF ZONES", int)
+    nodes = file.number("NUMBER OF NODES", int)
+    first_thru = file.number("FIRST THRU NODE", int, 1)
+    factors = [
+        file.number("TOLL FACTOR", float, 0.0) if toll_factor is None else toll_factor,
+        file.number("DISTANCE FACTOR", float, 0.0) if distance_factor is None else distance_factor,
+    ]
+    file.faults.raise_if_any()
+    count = int(nodes or 0)
+    table = _read_links(file, count, file.number("NUMBER OF LINKS", int, -1), strict)
+    if table.shape[0] == 0:
+        file.faults.add(None, "no link found: expected one row per link after <END OF METADATA>")
+    file.faults.raise_if_any()
+    beside = Path(str(net).replace("_net.tntp", "_node.tntp"))
+    if node is None and beside != Path(net) and beside.exists():
+        node = beside
+    return Network.from_arrays(
+        table[:, 0].astype(np.int64) - 1,
+        table[:, 1].astype(np.int64) - 1,
+        Latency.bpr(table[:, 4], table[:, 5], table[:, 2], table[:, 6]),
+        _read_demand(trips, int(zones or 0)),
+        nodes=count,
+        zones=int(zones or 0),
+        first_thru=int(first_thru or 1) - 1,
+        length=table[:, 3],
+        toll=table[:, 8],
+        toll_factor=float(factors[0] or 0.0),
+        distance_factor=float(factors[1] or 0.0),
+        node_ids=np.arange(1, count + 1),
+        coordinates=None if node is None else read_tntp_nodes(node, count),
+        link_type=table[:, 9].astype(np.int64),
+        name=Path(net).stem.removesuffix("_net"),
+    )
+
+
+def read_tntp_nodes(path: str | Path, nodes: int) -> npt.NDArray[np.float64]:
+    """Read the coordinates of a node file: node, x, y; nodes that are not listed get NaN."""
+    file = _cut(path)
+    places = np.full((nodes, 2), np.nan)
+    for position, (line, text) in enumerate(file.rows):
+        cells = text.replace(";", " ").replace(",", " ").split()
+        try:
+            number, x, y = int(float(cells[0])), float(cells[1]), float(cells[2])
+        except (ValueError, IndexError):
+            if position > 0:  # the first row may be a heading
+                file.faults.add(line, f"{text[:40]!r}: expected node, x, y")
+            continue
+        if 1 <= number <= nodes:
+            places[number - 1] = x, y
+        else:
+            file.faults.add(line, f"node {number}: expected a number from 1 to {nodes}")
+    file.faults.raise_if_any()
+    return places
+
+
+def read_tntp_flow(path: str | Path, network: Network) -> tuple[Vector, Vector]:
+    """Read a flow file (from, to, volume, cost); return volume and cost in the network's order of links."""
+    file = _cut(path)
+    number_of = {int(name): index for index, name in enumerate(network.node_ids)}
+    waiting: dict[tuple[int, int], list[int]] = {}
+    for link in range(network.links - 1, -1, -1):
+        waiting.setdefault((int(network.tail[link]), int(network.head[link])), []).append(link)
+    volume, cost = np.full(network.links, np.nan), np.full(network.links, np.nan)
+    for position, (line, text) in enumerate(file.rows):
+        cells = text.replace(";", " ").replace(":", " ").split()
+        try:
+            ends = number_of.get(int(cells[0]), -1), number_of.get(int(cells[1]), -1)
+            values = float(cells[2]), float(cells[3]) if len(cells) > 3 else np.nan
+        except (ValueError, IndexError):
+            if position > 0:
+                file.faults.add(line, f"{text[:40]!r}: expected from, to, volume, cost")
+            continue
+        if not waiting.get(ends):
+            file.faults.add(line, f"link {cells[0]} -> {cells[1]}: expected a link of the network, once")
+            continue
+        link = waiting[ends].pop()
+        volume[link], cost[link] = values
+    for ends, left in waiting.items():
+        if left:
+            names = network.node_ids[ends[0]], network.node_ids[ends[1]]
+            file.faults.add(None, f"link {names[0]} -> {names[1]} is missing: expected every link of the network")
+    file.faults.raise_if_any()
+    return volume, cost

@@ -1,0 +1,141 @@
+"""The toll problem on a city: the leader sets tolls on chosen links, the travellers answer with an equilibrium."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pzos.errors import Faults
+from pzos.follower import Answer
+from pzos.networks.assignment import Assignment
+from pzos.networks.demand import Indices
+from pzos.networks.network import Network
+from pzos.networks.objectives import SENSES, TollSetting, named_leader, own_leader
+from pzos.problem import Problem
+from pzos.sets import Box, Domain, Nonnegative, Whole
+from pzos.types import Matrix, Sense, Vector
+
+
+@dataclass(frozen=True, eq=False)
+class TollFollower:
+    """The travellers: tolls on ``links`` in, equilibrium flow out, with the gap it was computed to.
+
+    The answer is the flow of all links; where only some ``classes`` pay, their flow follows behind it.
+    """
+
+    network: Network
+    links: Indices
+    classes: tuple[int, ...]
+    gap: float
+
+    def tolls(self, x: Vector) -> Matrix:
+        """Return the table of tolls, one row per class, one column per link."""
+        table = np.zeros((len(self.network.classes), self.network.links))
+        for row in self.classes:
+            table[row, self.links] = x
+        return table
+
+    def assignment(self, x: npt.ArrayLike) -> Assignment:
+        """Return the whole equilibrium at tolls ``x``."""
+        return self.network.assign(self.tolls(np.asarray(x, dtype=np.float64)), self.gap)
+
+    def __call__(self, x: Vector) -> Answer:
+        """Answer one query."""
+        found = self.assignment(x)
+        if len(self.classes) == len(self.network.classes):
+            return Answer(found.flow, found.gap)
+        paying = found.class_flow[list(self.classes)].sum(axis=0)
+        return Answer(np.concatenate([found.flow, paying]), found.gap)
+
+
+def toll_problem(
+    network: Network,
+    links: Iterable[Any] | None = None,
+    objective: str | Mapping[str, float] | Callable[..., Any] = "revenue",
+    *,
+    classes: Sequence[int] | None = None,
+    lower: npt.ArrayLike = 0.0,
+    upper: npt.ArrayLike = np.inf,
+    domain: Domain | None = None,
+    x0: npt.ArrayLike = 0.0,
+    sense: Sense | None = None,
+    gap: float = 1e-10,
+    follower: Callable[[Vector], Any] | None = None,
+) -> Problem:
+    """Return the problem of choosing tolls on ``links`` (numbers or (from, to) pairs; all links by default).
+
+    ``objective``: "revenue" (maximised), "travel_time", "emissions" or "toll_squares" (minimised); a mix
+    ``{"revenue": 1.0, "travel_time": -0.2}`` (maximised); or your own function of (tolls, flow) that returns value
+    and both gradients, or a Leader (minimised unless ``sense="max"``). ``classes`` says who pays (all by default):
+    if not all, the response is the flow followed by the paying flow. ``lower`` and ``upper`` cap the tolls;
+    ``domain`` is any other set. ``follower`` replaces the equilibrium by another model, such as a simulator.
+    """
+    chosen = chosen_links(network, links)
+    faults = Faults("toll_problem")
+    paying = tuple(range(len(network.classes))) if classes is None else tuple(int(c) for c in classes)
+    known = set(range(len(network.classes)))
+    faults.check(
+        bool(paying) and set(paying) <= known, "classes", classes, f"numbers out of {sorted(known)}", "see .classes"
+    )
+    faults.check(bool(0 < gap < 1), "gap", gap, "a number between 0 and 1", "1e-10 is usual")
+    weights = _weights(faults, objective)
+    faults.raise_if_any()
+    all_pay = len(paying) == len(network.classes)
+    start = np.ascontiguousarray(np.broadcast_to(np.asarray(x0, dtype=np.float64), chosen.shape))
+    if weights is None:
+        size = network.links * (1 if all_pay else 2)
+        leader = own_leader(objective, start, np.ones(size))
+        natural: Sense = "min"
+    else:
+        leader = named_leader(TollSetting(network, chosen), weights, all_pay)
+        natural = SENSES[next(iter(weights))] if isinstance(objective, str) else "max"
+    return Problem(
+        leader,
+        TollFollower(network, chosen, paying, float(gap)) if follower is None else follower,
+        start,
+        _domain(lower, upper, chosen.size) if domain is None else domain,
+        natural if sense is None else sense,
+        f"tolls on {chosen.size} links of {network.name} for {leader.name}",
+    )
+
+
+def chosen_links(network: Network, links: Iterable[Any] | None) -> Indices:
+    """Return the numbers of the tolled links, checked, in the order given."""
+    if links is None:
+        return np.arange(network.links)
+    numbers = np.array([network.link_number(link) for link in links], dtype=np.int64)
+    faults = Faults("toll_problem")
+    faults.check(numbers.size > 0, "links", [], "at least one link", "leave it out for all links")
+    faults.check(np.unique(numbers).size == numbers.size, "links", numbers, "each link once", "drop the repeated ones")
+    faults.raise_if_any()
+    return numbers
+
+
+def _weights(faults: Faults, objective: Any) -> dict[str, float] | None:
+    """Return the weights of named objectives, or None for a user's own."""
+    if isinstance(objective, str):
+        weights = {objective: 1.0}
+    elif isinstance(objective, Mapping):
+        weights = {str(name): float(weight) for name, weight in objective.items()}
+    else:
+        faults.check(callable(objective), "objective", objective, "a name, a mix of names, or a function", "see SENSES")
+        return None
+    unknown = [name for name in weights if name not in SENSES]
+    faults.check(
+        not unknown and bool(weights), "objective", objective, f"names out of {sorted(SENSES)}", "or a function"
+    )
+    return weights
+
+
+def _domain(lower: npt.ArrayLike, upper: npt.ArrayLike, size: int) -> Domain:
+    low = np.broadcast_to(np.asarray(lower, dtype=np.float64), (size,))
+    high = np.broadcast_to(np.asarray(upper, dtype=np.float64), (size,))
+    if np.all(np.isposinf(high)) and np.all(low == 0.0):
+        return Nonnegative()
+    if np.all(np.isposinf(high)) and np.all(np.isneginf(low)):
+        return Whole()
+    return Box(low, high)

@@ -1,0 +1,263 @@
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pzos.errors import InvalidInput, NotConverged
+from pzos.networks import (
+    AboveGap,
+    Demand,
+    Latency,
+    NegativeCycle,
+    Network,
+    UserClass,
+    flow_imbalance,
+    generated_city,
+    independent_gap,
+)
+
+KNOWN = {"SiouxFalls": 42.31335287107440e5, "Anaheim": 1286032.17109602, "Chicago-Sketch": 17313018.7387477}
+
+
+def parallel(latency: Latency, trips: float, **more: object) -> Network:
+    """Return two nodes joined by parallel links."""
+    links = len(latency)
+    return Network.from_arrays([0] * links, [1] * links, latency, Demand.from_list([0], [1], [trips]), **more)
+
+
+def water_filling(intercept: np.ndarray, slope: np.ndarray, trips: float) -> np.ndarray:
+    """Return the exact equilibrium of parallel affine links: the cheapest k links share one cost."""
+    order = np.argsort(intercept)
+    for k in range(1, order.size + 1):
+        used = order[:k]
+        level = (trips + np.sum(intercept[used] / slope[used])) / np.sum(1 / slope[used])
+        if k == order.size or level <= intercept[order[k]]:
+            break
+    return np.maximum((level - intercept) / slope, 0.0)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.tuples(st.floats(0, 10), st.floats(0.01, 5)), min_size=1, max_size=6), st.floats(0.1, 50))
+def test_parallel_affine_links_fill_like_water(links: list[tuple[float, float]], trips: float) -> None:
+    intercept, slope = np.array(links).T
+    found = parallel(Latency.affine(intercept, slope), trips).assign(gap=1e-13).flow
+    expected = water_filling(intercept, slope, trips)
+    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-6 * trips)
+
+
+def test_braess_paradox_has_its_textbook_flows() -> None:
+    tail, head = [0, 0, 2, 2, 3], [2, 3, 1, 3, 1]
+    latency = Latency.affine([0, 50, 50, 10, 0], [10, 1, 1, 1, 10])
+    answer = Network.from_arrays(tail, head, latency, Demand.from_list([0], [1], [6.0])).assign()
+    np.testing.assert_allclose(answer.flow, [4, 2, 2, 2, 4], rtol=1e-9)
+    assert answer.objective == pytest.approx(386.0, rel=1e-12)
+    assert answer.total_travel_time == pytest.approx(6 * 92, rel=1e-9)
+    assert {round(path.cost, 6) for path in answer.paths()} == {92.0}
+
+
+@pytest.mark.parametrize("name", ["SiouxFalls", "Anaheim", "Eastern-Massachusetts", "Chicago-Sketch"])
+def test_public_networks_reach_their_known_optima(public, tntp, name: str) -> None:
+    from pzos.networks import read_tntp_flow
+
+    network = public(name)
+    answer = network.assign(gap=1e-12)
+    assert answer.gap <= 1e-12
+    assert abs(independent_gap(network, answer.class_flow)) <= 2e-12
+    if name in KNOWN:
+        assert answer.objective == pytest.approx(KNOWN[name], rel=1e-12)
+        volume, cost = read_tntp_flow(tntp(name, "flow"), network)
+        unique = network.latency.rise > 0
+        np.testing.assert_allclose(answer.flow[unique], volume[unique], atol=1e-4)
+        np.testing.assert_allclose(answer.cost[0], cost, rtol=1e-8)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_reported_gap_agrees_with_an_independent_one(seed: int) -> None:
+    city = generated_city(4, 5, zones=8, congestion=1.5, seed=seed).with_classes([0.5, 1.0, 4.0], [0.3, 0.5, 0.2])
+    tolls = np.random.default_rng(seed).uniform(-0.5, 3.0, city.links)
+    answer = city.assign(tolls, gap=1e-11)
+    assert abs(independent_gap(city, answer.class_flow, tolls)) <= 2e-11
+    assert flow_imbalance(city, answer.class_flow) <= 1e-12
+    loose = city.assign(tolls, gap=1e-3)
+    assert independent_gap(city, loose.class_flow, tolls) == pytest.approx(loose.gap, rel=1e-8, abs=1e-13)
+
+
+def test_an_unbalanced_flow_has_no_gap(city: Network) -> None:
+    assert independent_gap(city, np.zeros(city.links)) == np.inf
+
+
+def test_the_answer_is_a_function_of_the_tolls_on_any_thread(city: Network) -> None:
+    tolls = np.random.default_rng(0).uniform(0, 2, (6, city.links))
+    alone = [city.assign(row).flow for row in tolls]
+    with ThreadPoolExecutor(4) as pool:
+        together = list(pool.map(lambda row: city.assign(row).flow, tolls[::-1]))[::-1]
+    assert all(np.array_equal(a, b) for a, b in zip(alone, together, strict=True))
+
+
+def test_equal_classes_are_one_class(city: Network) -> None:
+    tolls = np.linspace(0, 2, city.links)
+    one, three = city.assign(tolls), city.with_classes([1.0, 1.0, 1.0]).assign(tolls)
+    np.testing.assert_allclose(three.flow, one.flow, rtol=1e-5, atol=1e-3)
+    assert three.objective == pytest.approx(one.objective, rel=1e-9)
+    assert three.revenue == pytest.approx(one.revenue, rel=1e-6)
+
+
+def test_the_rich_pay_and_the_poor_drive_round() -> None:
+    latency = Latency.affine([1.0, 2.0], [0.01, 0.01])
+    classes = [
+        UserClass(Demand.from_list([0], [1], [50.0]), worth, name) for worth, name in ((10.0, "rich"), (0.1, "poor"))
+    ]
+    network = Network.from_arrays([0, 0], [1, 1], latency, classes)
+    answer = network.assign([1.0, 0.0])
+    np.testing.assert_allclose(answer.class_flow, [[50, 0], [0, 50]], atol=1e-9)
+    assert answer.revenue == pytest.approx(50.0)
+    assert answer.total_travel_time == pytest.approx(50 * 1.5 + 50 * 2.5)
+
+
+def test_tolls_may_differ_by_class() -> None:
+    network = parallel(Latency.affine([1.0, 1.0], [0.0, 0.0]), 10.0).with_classes([1.0, 1.0])
+    answer = network.assign([[1.0, 0.0], [0.0, 1.0]])
+    np.testing.assert_array_equal(answer.class_flow, [[0, 5], [5, 0]])
+    assert answer.revenue == 0.0
+
+
+def test_closed_zones_are_not_passed_through() -> None:
+    tail, head = [0, 2, 0, 3, 2, 1], [2, 1, 3, 1, 0, 2]  # node 2 is cheap but closed
+    times = [1.0, 1.0, 5.0, 5.0, 1.0, 1.0]
+    demand = Demand.from_list([0, 0], [1, 2], [4.0, 3.0])
+    open_city = Network.from_arrays(tail, head, Latency.affine(times, 0.0), demand, zones=3)
+    closed = replace(open_city, first_thru=3)
+    np.testing.assert_array_equal(open_city.assign().flow, [7, 4, 0, 0, 0, 0])
+    np.testing.assert_array_equal(closed.assign().flow, [3, 0, 4, 4, 0, 0])
+    assert independent_gap(closed, closed.assign().flow) == 0.0
+
+
+def test_zero_free_flow_times_and_constant_links_are_fine() -> None:
+    tail, head = [0, 1, 1, 2], [1, 2, 2, 3]
+    latency = Latency.bpr([0.0, 1.0, 2.0, 0.0], [0.15, 1.0, 0.0, 0.0], [10.0, 10.0, 10.0, 1.0], [4.0, 2.0, 4.0, 0.0])
+    answer = Network.from_arrays(tail, head, latency, Demand.from_list([0], [3], [15.0])).assign(gap=1e-13)
+    np.testing.assert_allclose(answer.flow, [15, 10, 5, 15], rtol=1e-6)
+
+
+def test_subsidies_are_fine_and_negative_cycles_are_named(city: Network) -> None:
+    there = city.link_number((int(city.node_ids[city.tail[0]]), int(city.node_ids[city.head[0]])))
+    tolls = np.zeros(city.links)
+    tolls[there] = -0.5 * city.latency.base[there]
+    assert independent_gap(city, city.assign(tolls).class_flow, tolls) <= 2e-10
+    tolls[there] = -100.0
+    with pytest.raises(NegativeCycle) as caught:
+        city.assign(tolls)
+    ends = {int(city.node_ids[city.tail[there]]), int(city.node_ids[city.head[there]])}
+    assert ends <= set(caught.value.nodes)
+    assert caught.value.nodes[0] == caught.value.nodes[-1]
+    assert " -> ".join(str(node) for node in caught.value.nodes) in str(caught.value)
+
+
+def test_a_cycle_that_traffic_closes_is_no_error() -> None:
+    # At free flow 1 -> 2 -> 1 costs 1 + 1 - 3 < 0; with traffic on 1 -> 2 it costs more than zero.
+    latency = Latency.affine([1.0, 1.0, 1.0, 1.0], [0.0, 0.5, 0.0, 0.0])
+    network = Network.from_arrays([0, 1, 2, 2], [1, 2, 1, 3], latency, Demand.from_list([0], [3], [10.0]))
+    answer = network.assign([0.0, -3.0, 0.0, 0.0])
+    np.testing.assert_array_equal(answer.flow, [10, 10, 0, 10])
+
+
+def test_own_latencies_agree_with_the_built_in_ones(city: Network) -> None:
+    base, capacity = city.latency.base, city.latency.capacity
+
+    def cost(link: int, flow: float) -> float:
+        return base[link] * (1.0 + 0.15 * (flow / capacity[link]) ** 4)
+
+    def slope(link: int, flow: float) -> float:
+        return 0.6 * base[link] / capacity[link] * (flow / capacity[link]) ** 3
+
+    own = replace(city, latency=city.latency.with_own(cost, slope))
+    expected, found = city.assign(gap=1e-12), own.assign(gap=1e-12)
+    np.testing.assert_allclose(found.flow, expected.flow, rtol=1e-6, atol=1e-4)
+    assert found.objective == pytest.approx(expected.objective, rel=1e-10)
+
+
+def test_own_latencies_must_increase_and_compile() -> None:
+    network = parallel(Latency.affine([1.0, 1.0], [1.0, 1.0]), 4.0)
+    falling = network.latency.with_own(lambda link, flow: -flow, lambda link, flow: -1.0)
+    with pytest.raises(InvalidInput, match=r"latency of link 0 at flow 0.*increasing"):
+        replace(network, latency=falling).assign()
+    words = network.latency.with_own(lambda link, flow: flow + "minutes", lambda link, flow: 1.0)
+    with pytest.raises(InvalidInput, match="cannot be compiled"):
+        replace(network, latency=words).assign()
+    with pytest.raises(InvalidInput, match="links"):
+        network.latency.with_own(lambda link, flow: flow, lambda link, flow: 1.0, links=[5])
+
+
+def test_a_general_power_below_and_above_one() -> None:
+    for power in (0.5, 1.5, 7.3):
+        network = parallel(Latency.bpr([1.0, 2.0], [1.0, 0.3], [3.0, 4.0], power), 8.0)
+        answer = network.assign(gap=1e-12)
+        assert answer.time[0] == pytest.approx(answer.time[1], rel=1e-10)
+
+
+def test_an_answer_above_the_gap_is_refused(city: Network) -> None:
+    with pytest.raises(AboveGap, match=r"relative gap .* asked for 1.0e-10") as caught:
+        city.assign(rounds=1)
+    assert isinstance(caught.value, NotConverged)
+    assert caught.value.gap > 1e-10
+    partial = city.assign(rounds=1, above_gap="return")
+    assert not partial.converged
+    assert partial.gap == caught.value.gap
+
+
+def test_all_faults_of_a_call_are_told_at_once(city: Network) -> None:
+    with pytest.raises(InvalidInput, match=r"(?s)2 faults.*gap.*rounds"):
+        city.assign(gap=0.0, rounds=0)
+    with pytest.raises(InvalidInput, match="tolls"):
+        city.assign([1.0, 2.0])
+    bad = np.zeros(city.links)
+    bad[3] = np.nan
+    with pytest.raises(InvalidInput, match=r"tolls\[3\]"):
+        city.assign(bad)
+
+
+def test_trips_without_a_way_are_named() -> None:
+    network = Network.from_arrays([0], [1], Latency.affine([1.0], [0.0]), Demand.from_list([0, 1], [1, 0], [1.0, 2.0]))
+    with pytest.raises(InvalidInput, match=r"1 -> 0"):
+        network.assign()
+
+
+def test_paths_add_up_and_skims_are_shortest(city: Network) -> None:
+    two = city.with_classes([0.5, 2.0])
+    tolls = np.linspace(0, 1, city.links)
+    answer = two.assign(tolls)
+    added = np.zeros_like(answer.class_flow)
+    skims = [answer.skim(0), answer.skim(1)]
+    for path in answer.paths():
+        np.add.at(added[path.user_class], path.links, path.flow)
+        assert two.tail[path.links[0]] == path.origin
+        assert two.head[path.links[-1]] == path.destination
+        assert np.array_equal(two.head[path.links[:-1]], two.tail[path.links[1:]])
+        assert path.cost == pytest.approx(skims[path.user_class][path.origin, path.destination], rel=1e-5)
+    np.testing.assert_allclose(added, answer.class_flow, rtol=1e-12)
+    np.testing.assert_allclose(answer.class_flow.sum(axis=0), answer.flow, rtol=1e-12)
+    length = answer.skim(0, links=city.length)
+    assert np.all(length[np.isfinite(length)] >= 0)
+    assert answer.total_cost > answer.total_travel_time
+
+
+def test_system_optimum_is_the_equilibrium_under_its_own_tolls(city: Network) -> None:
+    best, free = city.system_optimum(), city.assign()
+    assert best.total_travel_time < free.total_travel_time
+    tolled = city.assign(best.tolls)
+    np.testing.assert_allclose(tolled.flow, best.flow, rtol=1e-4, atol=1e-2)
+    assert tolled.total_travel_time == pytest.approx(best.total_travel_time, rel=1e-9)
+
+
+def test_a_tight_gap_makes_differences_exact(city: Network) -> None:
+    rng = np.random.default_rng(1)
+    direction = rng.standard_normal(city.links)
+    direction /= np.linalg.norm(direction)
+    fine = city.assign(0.5 * direction, gap=1e-13).flow - city.assign(-0.5 * direction, gap=1e-13).flow
+    usual = city.assign(0.5 * direction).flow - city.assign(-0.5 * direction).flow
+    assert np.linalg.norm(usual - fine) <= 1e-3 * np.linalg.norm(fine)
