@@ -25,6 +25,9 @@ class Command(NamedTuple):
 
 COMMANDS = {
     "reproduce": Command("pzos.experiments.command", "every figure and claim of the paper"),
+    "report": Command("pzos.report.command", "one self-contained page about one study or several"),
+    "watch": Command("pzos.report.watch", "a live view of a running study, from another terminal"),
+    "doctor": Command("pzos.doctor", "what is installed, threads, extras, compilation cache"),
     "demo": Command("pzos.demo", "the main job on embedded data: a table and a picture"),
 }
 
