@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test lint docs bench clean
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -m venv .venv
@@ -12,7 +12,7 @@ $(STAMP): pyproject.toml
 	touch $(STAMP)
 
 demo: $(STAMP)
-	$(BIN)/pzos demo --out demo-output
+	$(BIN)/pzos demo --out demo-output docs/_build docs/gallery docs/sg_execution_times.rst
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
@@ -22,9 +22,14 @@ lint: $(STAMP)
 test: lint
 	$(BIN)/python -m pytest -n 2
 
+# The site, offline, every example executed, warnings as errors: docs/_build/html/index.html
+docs: $(STAMP)
+	$(BIN)/python -m pip install --quiet -e ".[docs]"
+	MPLBACKEND=Agg $(BIN)/python -m sphinx -W --keep-going -n -q -b html docs docs/_build/html
+
 bench: $(STAMP)
 	$(BIN)/python -m pip install --quiet -e ".[peers]"
 	$(BIN)/python benchmarks/overhead.py
 
 clean:
-	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis demo-output
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis demo-output docs/_build docs/gallery docs/sg_execution_times.rst

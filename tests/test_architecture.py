@@ -96,7 +96,8 @@ OUTSIDE = {
     "torch": ("autodiff/torch.py",),
     "matplotlib": ("plots.py", "plots/", "experiments/", "stationarity/examples.py"),
     "mpl_toolkits": ("plots.py", "plots/", "experiments/"),
-    "rich": ("progress.py", "cli.py", "demo.py", "commands/", "experiments/", "report.py", "report/", "bench/"),
+    "rich": ("progress.py", "cli.py", "demo.py", "commands/", "experiments/", "report/", "bench/"),
+    "plotly": ("report/",),
     "pandas": ("trace.py", "networks/"),
     "dask": ("executors.py", "durable.py", "networks/"),
     "distributed": ("executors.py", "durable.py", "networks/"),
@@ -122,7 +123,7 @@ OUTSIDE = {
     "nevergrad": ("bench/", "experiments/"),
 }
 #: Of these even the rooms named above import only inside functions, so that nothing heavy comes with a module.
-LAZY_ONLY = ("jax", "torch", "matplotlib", "mpl_toolkits", "rich", "pandas", "dask", "distributed")
+LAZY_ONLY = ("jax", "torch", "matplotlib", "mpl_toolkits", "plotly", "rich", "pandas", "dask", "distributed")
 
 LONGEST_MODULE = 400
 LONGEST_FUNCTION = 60

@@ -57,6 +57,7 @@ class Result:
     problem: str
     solver: str
     explanation: str = ""
+    x0: Vector | None = None
 
     def rows(self) -> list[tuple[str, str]]:
         """Return what :meth:`__repr__` prints, as (name, text) pairs."""
@@ -109,6 +110,16 @@ class Result:
         from pzos.plots import plot_result
 
         return plot_result(self, path)
+
+    def report(self, path: str | Path, problem: Problem | None = None) -> Path:
+        """Write one self-contained HTML page about this result (extra ``report``) and return where it is.
+
+        With its ``problem`` the page also shows the leader's set and, for road networks, the map.
+        """
+        from pzos.report.from_result import story_of
+        from pzos.report.page import write_report
+
+        return write_report([story_of(self, problem=problem)], path)
 
 
 def _number(value: float) -> str:

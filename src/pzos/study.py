@@ -388,4 +388,5 @@ class Study:
             problem=self.known.name,
             solver=repr(self.solver),
             explanation=explanation,
+            x0=self.known.x0,
         )

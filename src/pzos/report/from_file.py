@@ -1,0 +1,243 @@
+"""The story of a study file, finished or running: read-only, without a single query.
+
+The file holds queries and answers, not F: with the problem F is computed from them, with the solver as well the whole
+trace is replayed, and without either the page still shows what was asked, when, and where x went.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from pzos.journal import open_journal
+from pzos.report.from_result import NO_CERTIFICATE, asked_rows, certificate_words, curve_of, motion_of, present_versions
+from pzos.report.kept_certificate import certificate_of
+from pzos.report.roads import road_map, toll_labels
+from pzos.report.story import EMPTY, Curve, Motion, Rows, Story
+from pzos.rows import StoredAnswer, as_array
+from pzos.types import Purpose, Sense, Vector
+
+if TYPE_CHECKING:
+    from pzos.problem import Problem
+    from pzos.result import Result
+
+_AT_ITERATES = (Purpose.ITERATE.value, Purpose.TRIAL.value, Purpose.MONITOR.value)
+_LEDGER = {
+    Purpose.ITERATE.value: "at the iterate",
+    Purpose.PROBE.value: "probes",
+    Purpose.TRIAL.value: "trial points",
+    Purpose.CERTIFICATE.value: "for the certificate",
+    Purpose.MONITOR.value: "monitoring",
+}
+_NO_LIMIT = 2**62
+
+
+class Contents(NamedTuple):
+    """What a study file says by itself."""
+
+    path: Path
+    header: dict[str, Any]
+    rows: tuple[StoredAnswer, ...]
+
+    @property
+    def problem(self) -> dict[str, Any]:
+        """Return the header's description of the problem."""
+        described: dict[str, Any] = self.header.get("identity", {}).get("problem", {})
+        return described
+
+    @property
+    def solver(self) -> dict[str, Any]:
+        """Return the header's description of the solver."""
+        described: dict[str, Any] = self.header.get("identity", {}).get("solver", {})
+        return described
+
+
+def read_contents(path: Path) -> Contents:
+    """Read a study file, also while another process writes it."""
+    journal = open_journal(path, read_only=True)
+    try:
+        return Contents(path, json.loads(journal.header or "{}"), tuple(journal.all_answers()))
+    finally:
+        journal.close()
+
+
+def story_of_file(path: Path, problem: Problem | None = None, solver: Any = None) -> Story:
+    """Return the story of the study at ``path``."""
+    contents = read_contents(path)
+    result = _replayed(contents, problem, solver)
+    sense: Sense = "max" if contents.problem.get("sense") == "max" else "min"
+    before, after = _ends(contents, result)
+    missing: tuple[str, ...] = ()
+    if problem is None:
+        missing = (
+            "The file holds queries and answers but not F: name the problem (--problem FILE.py:NAME) to see it.",
+        )
+    elif result is None:
+        missing = ("Name the solver as well (--solver FILE.py:NAME) to see its own step size, radius and best point.",)
+    return Story(
+        name=contents.problem.get("name") or path.stem,
+        sense=sense,
+        status=_status(contents, result),
+        asked=asked_rows(contents.problem.get("name", ""), sense, before.size, problem),
+        method=_method(contents),
+        versions=_versions(contents),
+        ledger=_ledger(contents, result),
+        before=before,
+        after=after,
+        after_name="best point seen" if result is not None else "last point asked about",
+        curve=_curve(contents, problem, result),
+        motion=_motion(contents) if result is None else _motion_with_radius(contents, result),
+        certificate=_certificate(contents, problem, result),
+        resume=_resume(path),
+        missing=missing,
+        roads=road_map(problem, before, after),
+        labels=toll_labels(problem),
+    )
+
+
+def _replayed(contents: Contents, problem: Problem | None, solver: Any) -> Result | None:
+    from pzos.study import Study
+
+    if problem is None or solver is None or "CertificateSolver" in str(contents.solver.get("type", "")):
+        return None
+    identity = contents.header.get("identity", {})
+    settings = {"seed": identity.get("seed", 0), "monitor": identity.get("monitor", True)}
+    last = max((row.step for row in contents.rows), default=0)
+    ended = any(row.final and row.step == last for row in contents.rows)
+    steps = last if ended and last else _NO_LIMIT  # a file does not hold the limits of the run that wrote it
+    with Study.open(contents.path, problem.known(), solver, read_only=True, steps=steps, **settings) as study:
+        return study.result()
+
+
+def _status(contents: Contents, result: Result | None) -> str:
+    ended = any(row.final for row in contents.rows)
+    steps = 1 + max((row.step for row in contents.rows), default=-1)
+    at_work = contents.path.with_name(contents.path.name + "-wal").exists()
+    state = "ended" if ended else "being written now" if at_work else "open: more answers can be told"
+    return f"{state}; {len(contents.rows)} answers in {steps} steps"
+
+
+def _method(contents: Contents) -> Rows:
+    solver = dict(contents.solver)
+    name = str(solver.pop("type", "unknown")).rsplit(".", 1)[-1]
+    settings = ", ".join(f"{key}={_short(value)}" for key, value in solver.items())
+    rows = [("solver", f"{name}({settings})"), ("seed", str(contents.header.get("identity", {}).get("seed", "?")))]
+    if contents.rows:
+        rows.append(("time", f"{max(row.elapsed for row in contents.rows):.3g} s"))
+        waiting = np.array([row.seconds for row in contents.rows])
+        if np.isfinite(waiting).any():
+            rows.append(
+                ("in the follower", f"{np.nansum(waiting):.3g} s, median {np.nanmedian(waiting):.3g} s a query")
+            )
+    return tuple(rows)
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, dict):
+        inner = {key: item for key, item in value.items() if key != "type"}
+        name = str(value.get("type", "")).rsplit(".", 1)[-1]
+        return f"{name}({', '.join(f'{key}={_short(item)}' for key, item in inner.items())})"
+    return str(value)
+
+
+def _versions(contents: Contents) -> Rows:
+    written = tuple((name, str(text)) for name, text in contents.header.get("versions", {}).items())
+    created = contents.header.get("created", "")
+    return (*written, ("made", created)) if created else written or present_versions()
+
+
+def _ledger(contents: Contents, result: Result | None) -> dict[str, int]:
+    counts = Counter("failed" if row.failure else _LEDGER.get(row.purpose, row.purpose) for row in contents.rows)
+    ledger = {name: counts[name] for name in (*_LEDGER.values(), "failed") if counts[name]}
+    if result is not None and "accepted" in result.trace.columns:
+        accepted = int(np.nansum(result.trace["accepted"] > 0))
+        tried = ledger.pop("trial points", 0)
+        ledger = {"accepted": accepted, "rejected": max(0, tried - accepted)} | ledger
+    return ledger
+
+
+def _ends(contents: Contents, result: Result | None) -> tuple[Vector, Vector]:
+    if result is not None and result.x0 is not None:
+        return result.x0, result.best_x
+    iterates = _iterates(contents)
+    if not iterates:
+        return EMPTY, EMPTY
+    return iterates[0][1], iterates[-1][1]
+
+
+def _iterates(contents: Contents) -> list[tuple[int, Vector]]:
+    """Return (queries so far, x) for each step that says where it stood."""
+    found: dict[int, tuple[int, Vector]] = {}
+    own = 0
+    for row in contents.rows:
+        own += row.purpose != Purpose.MONITOR.value
+        if row.purpose in _AT_ITERATES and row.step not in found:
+            found[row.step] = (own, as_array(row.x))
+    return list(found.values())
+
+
+def _curve(contents: Contents, problem: Problem | None, result: Result | None) -> Curve:
+    if result is not None:
+        return curve_of(result.trace)
+    if problem is None:
+        return Curve(EMPTY, EMPTY, EMPTY)
+    points = []
+    own = 0
+    for row in contents.rows:
+        own += row.purpose != Purpose.MONITOR.value
+        if row.purpose in _AT_ITERATES and not row.failure:
+            points.append((own, row.elapsed, problem.leader.value(as_array(row.x), as_array(row.y))))
+    columns = np.array(points, dtype=np.float64).reshape(-1, 3).T
+    return Curve(columns[0], columns[1], columns[2])
+
+
+def _motion(contents: Contents) -> Motion:
+    """Return what the stored points show: how far each step moved, and how far its probes lay from it."""
+    iterates = _iterates(contents)
+    if len(iterates) < 2:
+        return Motion(EMPTY, EMPTY, "length of the move", EMPTY)
+    queries = np.array([count for count, _ in iterates[1:]], dtype=np.float64)
+    moves = [float(np.linalg.norm(b - a)) for (_, a), (_, b) in pairwise(iterates)]
+    return Motion(queries, np.array(moves), "length of the move", _radii(contents)[1 : 1 + len(moves)])
+
+
+def _motion_with_radius(contents: Contents, result: Result) -> Motion:
+    motion = motion_of(result.trace)
+    if motion.radius.size:
+        return motion
+    stored = _radii(contents)[: motion.queries.size]
+    padded = np.append(stored, np.full(motion.queries.size - stored.size, np.nan))
+    return motion._replace(radius=padded if stored.size else EMPTY)
+
+
+def _radii(contents: Contents) -> Vector:
+    centre: dict[int, Vector] = {}
+    radius: dict[int, float] = {}
+    for row in contents.rows:
+        if row.purpose in (Purpose.ITERATE.value, Purpose.MONITOR.value):
+            centre.setdefault(row.step, as_array(row.x))
+    for row in contents.rows:
+        if row.purpose == Purpose.PROBE.value and row.step in centre and row.step not in radius:
+            radius[row.step] = float(np.linalg.norm(as_array(row.x) - centre[row.step]))
+    return np.array([radius.get(step, np.nan) for step in sorted(centre)]) if radius else EMPTY
+
+
+def _certificate(contents: Contents, problem: Problem | None, result: Result | None) -> str:
+    kept = certificate_of(contents.path, contents.solver, problem)
+    if kept:
+        return kept
+    return NO_CERTIFICATE if result is None else certificate_words(result)
+
+
+def _resume(path: Path) -> tuple[str, ...]:
+    return (
+        "Open the study again with the same problem and solver; limits may change. Every answer is replayed, and no "
+        "query that was answered is ever asked again:",
+        f'$ study = pzos.Study.open("{path.name}", problem.known(), solver)',
+        "$ pzos.drive(study, pzos.Oracle(problem.follower))",
+    )

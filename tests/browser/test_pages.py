@@ -1,0 +1,177 @@
+"""Pages as people see them: opened in a real browser, at the width of a desk and of a phone."""
+
+from __future__ import annotations
+
+import base64
+import struct
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pzos
+from browser.chromium import Browser, browser, find
+from instances import problem
+from pzos.experiments.page import write_page
+from pzos.report.figures import COLOURS, DASHES
+
+pytestmark = pytest.mark.skipif(find() is None, reason="no Chromium is installed (apt-get install chromium)")
+
+AUDIT = (Path(__file__).parent / "audit.js").read_text(encoding="utf-8")
+SIZES = {"desk": (1280, 900, False), "phone": (390, 844, True)}
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Browser]:
+    with browser() as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the bar's page: 1000 queries, 300 decisions; two methods, so that curves have to be told apart."""
+    pytest.importorskip("plotly", reason="needs the extra 'report'")
+    from pzos.report.from_result import story_of
+    from pzos.report.page import write_report
+
+    mixing = np.sin(np.arange(1.0, 300 * 40 + 1)).reshape(40, 300) / 10.0
+    leader = pzos.leader_from_functions(
+        lambda x, y: float(x @ x + y.sum()), lambda x, y: 2.0 * x, lambda x, y: np.ones_like(y)
+    )
+    large = pzos.Problem(
+        leader, lambda x: np.abs(mixing @ x), np.linspace(-1.0, 1.0, 300), name="three hundred decisions"
+    )
+    stories = [
+        story_of(pzos.solve(large, solver, queries=1000), type(solver).__name__, large)
+        for solver in (pzos.PZOS(0.002, 0.1), pzos.ZOS(0.002, 0.1))
+    ]
+    return write_report(stories, tmp_path_factory.mktemp("report") / "report.html")
+
+
+@pytest.fixture(scope="module")
+def single(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    pytest.importorskip("plotly", reason="needs the extra 'report'")
+    result = pzos.solve(problem(), pzos.PZOS(0.05, 0.1), steps=40)
+    return result.report(tmp_path_factory.mktemp("single") / "single.html", problem())
+
+
+@pytest.fixture(scope="module")
+def reproduction(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the page of a reproduction with long words, many claims and two figures."""
+    folder = tmp_path_factory.mktemp("reproduction")
+    reports = []
+    for name in ("second_moments", "routing_oracle_calls"):
+        (folder / f"{name}.png").write_bytes(png(900, 500))
+        claims = [
+            {
+                "claim": f"PZOS is above ZOS in median ({k})",
+                "where": "Sec. 5.1",
+                "found": "1.25 against 0.98",
+                "holds": k > 0,
+            }
+            for k in range(4)
+        ]
+        reports.append(
+            {
+                "name": name, "title": "Empirical second moments as a function of problem dimension",
+                "caption": "Mean of the squared norms over seven instances.", "claims": claims, "choices": ["a", "b"],
+                "rerun": f"pzos reproduce {name} --quick --seed 12345", "versions": {"pzos": "0", "numpy": "2"},
+            }
+        )  # fmt: skip
+    write_page(folder, reports, "pzos reproduce")
+    return folder / "index.html"
+
+
+def png(width: int, height: int) -> bytes:
+    """Return a grey picture."""
+
+    def chunk(kind: bytes, body: bytes) -> bytes:
+        return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
+
+    rows = (b"\0" + b"\xc0" * width) * height
+    head = struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize(("page", "plots", "images"), [("report", 8, 0), ("single", 5, 0), ("reproduction", 0, 2)])
+def test_nothing_to_complain_about(
+    page: str, plots: int, images: int, size: str, chromium: Browser, request: pytest.FixtureRequest
+) -> None:
+    width, height, phone = SIZES[size]
+    chromium.open(request.getfixturevalue(page), width, height, phone=phone)
+    seen: dict[str, Any] = chromium.evaluate(AUDIT)
+    assert seen["complaints"] == []
+    assert chromium.complaints() == []
+    assert (seen["plots"], seen["images"]) == (plots, images)
+    assert seen["texts"] > 20
+    assert chromium.evaluate("document.documentElement.clientWidth") == width
+
+
+def test_the_buttons_switch_to_logarithmic_axes(chromium: Browser, single: Path) -> None:
+    chromium.open(single, 1280, 900)
+    chromium.evaluate(
+        "document.querySelectorAll('#objective-queries .updatemenu-button')[1].dispatchEvent(new Event('click'))"
+    )
+    kind = chromium.evaluate("document.getElementById('objective-queries').layout.xaxis.type")
+    assert kind == "log"
+    assert chromium.complaints() == []
+
+
+def test_a_large_report_is_small_enough(report: Path) -> None:
+    assert report.stat().st_size < 6e6
+
+
+def test_the_audit_sees_what_it_is_for(chromium: Browser, tmp_path: Path) -> None:
+    """A page with every fault: text on text, faint, too wide, a broken picture, an error, a call to the network."""
+    page = tmp_path / "bad.html"
+    page.write_text(
+        "<!doctype html><body><p style='position:absolute;top:20px'>one line of text</p>"
+        "<p style='position:absolute;top:22px'>another line of text</p><p style='color:#ccc;margin-top:90px'>faint</p>"
+        "<div style='width:3000px'>wide</div><img src='data:image/png;base64,AAAA'>"
+        "<div class='plotly-graph-div' id='empty'></div><script>document.getElementById('empty').data=[];"
+        "console.error('no'); fetch('http://127.0.0.1:9/x').catch(() => 0);</script>",
+        encoding="utf-8",
+    )
+    chromium.open(page, 800, 600)
+    text = " ".join(chromium.evaluate(AUDIT)["complaints"])
+    for fault in ("overlap", "contrast", "the page is 30", "image", "not drawn", "no text for those"):
+        assert fault in text, fault
+    said = " ".join(chromium.complaints())
+    assert "console error" in said
+    assert "asked the network" in said
+
+
+#: How people with the three kinds of colour blindness see a colour (Machado, Oliveira and Fernandes 2009, severity 1).
+BLINDNESS = {
+    "protanopia": [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]],
+    "deuteranopia": [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]],
+    "tritanopia": [[1.255528, -0.076749, -0.178779], [-0.078411, 0.930809, 0.147602], [0.004733, 0.691367, 0.303900]],
+}
+
+
+def lab(colour: str, matrix: list[list[float]]) -> np.ndarray[Any, Any]:
+    """Return a colour as seen, in CIE Lab."""
+    rgb = np.array([int(colour[k : k + 2], 16) for k in (1, 3, 5)]) / 255.0
+    linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
+    seen = np.clip(np.array(matrix) @ linear, 0.0, 1.0)
+    xyz = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]]) @ seen
+    scaled = xyz / np.array([0.9505, 1.0, 1.089])
+    f = np.where(scaled > 0.008856, np.cbrt(scaled), 7.787 * scaled + 16.0 / 116.0)
+    return np.array([116.0 * f[1] - 16.0, 500.0 * (f[0] - f[1]), 200.0 * (f[1] - f[2])])
+
+
+@pytest.mark.parametrize("kind", BLINDNESS)
+def test_curves_can_be_told_apart_by_everyone(kind: str) -> None:
+    first = COLOURS[:5]
+    for i, a in enumerate(first):
+        for b in first[i + 1 :]:
+            assert np.linalg.norm(lab(a, BLINDNESS[kind]) - lab(b, BLINDNESS[kind])) > 12.0, (a, b)
+    assert len(set(DASHES)) == len(DASHES)
+
+
+def test_the_picture_helper_makes_a_png() -> None:
+    assert base64.b64encode(png(2, 2)).startswith(b"iVBORw0KGgo")

@@ -1,0 +1,84 @@
+"""The live view: counts what was told, follows a run from outside, and leaves it alone."""
+
+from __future__ import annotations
+
+import doctest
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import pzos
+from instances import problem
+from pzos.cli import main
+from pzos.journal import open_journal
+from pzos.report import watch
+
+SOLVER = pzos.PZOS(step=0.05, radius=0.1)
+
+
+def test_once_prints_the_state_of_a_finished_study(study: Path, named: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["watch", str(study), "--once", "--problem", f"{named}:problem"]) == 0
+    lines = dict(line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines() if line.strip()[0].isalpha())
+    result = pzos.solve(problem(), SOLVER, steps=8)
+    assert lines["state"] == "ended"
+    assert lines["queries"] == "24 (1 to monitor)"
+    assert f"{result.value:.8g} now" in lines["F"]
+    assert f"{result.best_value:.8g} best" in lines["F"]
+
+
+def test_it_follows_a_run_and_does_not_disturb_it(tmp_path: Path) -> None:
+    path = tmp_path / "live.study"
+    alone = pzos.solve(problem(), SOLVER, steps=6)
+    view = watch.View(path, problem(), steps=6)
+    with pzos.Study.open(path, problem().known(), SOLVER, steps=6) as study:
+        journal = open_journal(path, read_only=True)
+        told = 0
+        while not study.done:
+            for query in study.ask():
+                study.tell(query, problem().follower.respond(query.x, None))
+                told += 1
+                view.take_in(journal)
+                assert view.seen == told
+                assert view.own + view.monitoring == told
+        watched = study.result()
+        journal.close()
+    assert view.ended
+    np.testing.assert_array_equal(watched.x, alone.x)
+    assert view.values[-1] == alone.value
+    with pzos.Study.open(path, problem().known(), SOLVER, steps=7) as study:  # a later session can write again
+        assert study.step == 6
+
+
+def test_the_time_left_follows_from_the_pace(tmp_path: Path) -> None:
+    view = watch.View(tmp_path / "x.study", queries=100)
+    view.times, view.own, view.step = [float(t) for t in range(11)], 11, 3
+    assert dict(view.rows())["time"].endswith("about 89 s left")
+    assert dict(view.rows())["speed"] == "1 answers a second"
+    view.ended = True
+    assert "left" not in dict(view.rows())["time"]
+
+
+def test_the_live_panel_is_drawn_until_the_study_ends(study: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("rich", reason="needs the extra 'cli'")
+    view = watch.View(study)
+    journal = open_journal(study, read_only=True)
+    pauses: list[float] = []
+    try:
+        watch._live(view, journal, 0.5, pauses.append)
+    finally:
+        journal.close()
+    assert pauses == [0.5]
+    assert "small.study" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("words", [["missing.study"], ["{study}", "--interval", "0"], ["{study}", "--queries", "0"]])
+def test_bad_input_is_named(words: list[str], study: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["watch", *(word.format(study=study) for word in words)]) == 2
+    assert "pzos watch: watch: " in capsys.readouterr().err
+
+
+def test_a_line_of_bars_shows_the_course() -> None:
+    assert watch.sparkline([1.0] * 5) == "▁▁▁▁▁"
+    assert len(watch.sparkline(list(range(1000)))) == 48
+    assert not doctest.testmod(watch).failed
