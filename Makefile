@@ -12,7 +12,7 @@ $(STAMP): pyproject.toml
 	touch $(STAMP)
 
 demo: $(STAMP)
-	$(BIN)/pzos demo --out demo-output docs/_build docs/gallery docs/sg_execution_times.rst
+	$(BIN)/pzos demo --out demo-output
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

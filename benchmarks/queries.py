@@ -79,7 +79,7 @@ def bars(table: dict[str, tuple[tuple[float, int], ...]], seeds: range, noise: f
 
 
 def cost() -> None:
-    """CPU time of the method itself, followers apart: a follower that costs nothing is not needed, security is quick."""
+    """CPU time per query of the method; the security follower's own share is small."""
     for n, limit in ((100, 10.0), (300, 30.0)):
         problem = make(f"security-{n}", 0).problem
         pzos.solve(problem, queries=5, progress=False)

@@ -46,9 +46,7 @@ def crowding(x, y):
     return float((np.maximum(y - CAPACITY, 0) ** 2).sum() + 0.1 * x @ x)
 
 
-leader = pzos.leader_from_functions(
-    crowding, lambda x, y: 0.2 * x, lambda x, y: 2 * np.maximum(y - CAPACITY, 0)
-)
+leader = pzos.leader_from_functions(crowding, lambda x, y: 0.2 * x, lambda x, y: 2 * np.maximum(y - CAPACITY, 0))
 problem = pzos.Problem(leader, pzos.seeded(simulate, common=True), np.zeros(SLOTS), domain=pzos.Box(0, 5))
 result = pzos.solve(problem, pzos.PZOS(step=0.002, radius=1.0, batch=2), queries=300, seed=0)
 print(result)

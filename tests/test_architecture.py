@@ -94,7 +94,7 @@ FRONT_DOOR = "__init__"
 OUTSIDE = {
     "jax": ("autodiff/jax.py",),
     "torch": ("autodiff/torch.py",),
-    "matplotlib": ("plots.py", "plots/", "experiments/", "stationarity/examples.py"),
+    "matplotlib": ("plots.py", "plots/", "experiments/", "bench/figures.py", "stationarity/examples.py"),
     "mpl_toolkits": ("plots.py", "plots/", "experiments/"),
     "rich": ("progress.py", "cli.py", "demo.py", "commands/", "experiments/", "report/", "bench/"),
     "plotly": ("report/",),
@@ -113,7 +113,6 @@ OUTSIDE = {
         "bench/",
         "predictions.py",
     ),
-    "plotly": ("report/",),
     "aequilibrae": ("networks/",),
     "uxsim": ("networks/", "simulators/"),
     "libsumo": ("networks/", "simulators/"),

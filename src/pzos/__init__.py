@@ -50,7 +50,9 @@ _HOMES = {
     "pzos.sets": ("Ball", "Box", "Budget", "Nonnegative", "Simplex", "Whole"),
     "pzos.solvers.memory": ("MemoryPZOS", "SecantPZOS"),
     "pzos.solvers.smoothing": ("PZOS", "ZOS"),
+    "pzos.solvers.trust_region": ("CompositeTrustRegion",),
     "pzos.steps": ("DoG", "DoWG"),
+    "pzos.structure": ("box", "conserved", "nonnegative", "own_effect"),
     "pzos.study": ("Study",),
     "pzos.trace": ("Record", "Trace"),
     "pzos.types": ("LeaderValue", "Purpose", "Query", "Response"),
@@ -129,8 +131,13 @@ if TYPE_CHECKING:
     from pzos.solvers.memory import SecantPZOS as SecantPZOS
     from pzos.solvers.smoothing import PZOS as PZOS
     from pzos.solvers.smoothing import ZOS as ZOS
+    from pzos.solvers.trust_region import CompositeTrustRegion as CompositeTrustRegion
     from pzos.steps import DoG as DoG
     from pzos.steps import DoWG as DoWG
+    from pzos.structure import box as box
+    from pzos.structure import conserved as conserved
+    from pzos.structure import nonnegative as nonnegative
+    from pzos.structure import own_effect as own_effect
     from pzos.study import Study as Study
     from pzos.trace import Record as Record
     from pzos.trace import Trace as Trace
