@@ -4,8 +4,6 @@
 `let_in` makes a column active that pricing found too cheap. The objective falls in every round, so the search ends.
 """
 
-import numpy as np
-
 from pzos.games._routing_columns import (
     back_substitute,
     drop,
@@ -26,16 +24,32 @@ OPTIMAL, FAILED, FULL = 0, 1, 2
 ROUNDING = 1e-9
 """Shares of a combination of columns below this are rounding errors of zero."""
 
+UNBOUNDED = 1e100
+"""Longer than any step that flows allow; finite, because infinity times a zero change is not a number."""
+
 
 @inlined
-def set_tolls(total: int, active: Integers, columns: Integers, tolls: Vector, rate: Matrix, toll: Vector) -> None:
-    """Perceived tolls of all active columns: the sum of tau_e / s_i over their edges."""
+def change_tolls(
+    total: int, active: Integers, columns: Integers, tolls: Vector, rate: Matrix, toll: Vector, price: Matrix
+) -> None:
+    """Perceived tolls of all active columns, the sum of tau_e / s_i over their edges, and with them their prices."""
     for position in range(total):
         slot = at(active[position])
         paid = 0.0
         for k in range(FIRST, FIRST + columns[slot, LENGTH]):
             paid += tolls[at(columns[slot, k])]
-        toll[slot] = paid * rate[0, columns[slot, GROUP]]
+        paid *= rate[0, at(columns[slot, GROUP])]
+        price[0, slot] += paid - toll[slot]
+        toll[slot] = paid
+
+
+@inlined
+def set_reduced(total: int, active: Integers, columns: Integers, price: Matrix, reduced: Vector) -> None:
+    """What the active columns cost more than the references of their classes."""
+    for position in range(total):
+        slot = at(active[position])
+        base = at(active[at(columns[slot, GROUP])])
+        reduced[position] = price[0, slot] - (price[0, base] if columns[slot, CYCLE] == 0 else 0.0)
 
 
 @inlined
@@ -76,19 +90,23 @@ def longest_step(
     share, place = limit, -1
     for position in range(total):
         present, change = flow[at(active[position])], step[position]
-        if present + share * change < -tolerance:
+        if change < 0.0 and present + share * change < -tolerance:
             share, place = max(present, 0.0) / -change, position
     return share, place
 
 
 @inlined
-def walk(
-    total: int, share: float, active: Integers, columns: Integers, flow: Vector, step: Vector, load: Matrix
-) -> None:
-    """Move flows and load along the step."""
+def move_flows(total: int, share: float, active: Integers, flow: Vector, step: Vector) -> None:
+    """Move flows along the step; the load follows by `move_load`, or anew from the flows."""
+    for position in range(total):
+        flow[at(active[position])] += share * step[position]
+
+
+@inlined
+def move_load(total: int, share: float, active: Integers, columns: Integers, step: Vector, load: Matrix) -> None:
+    """Move the load along the step."""
     for position in range(total):
         slot, change = at(active[position]), share * step[position]
-        flow[slot] += change
         for k in range(FIRST, FIRST + columns[slot, LENGTH]):
             load[0, at(columns[slot, k])] += change
 
@@ -113,7 +131,10 @@ def balance(
     load: Matrix,
     latency: Matrix,
 ) -> int:
-    """Optimum on the active columns, after dropping every column that would get negative flow."""
+    """Flows of the optimum on the active columns, after dropping every column that would get negative flow.
+
+    The reduced costs must be those of the present flows; the load is left where the last column was dropped.
+    """
     classes = rate.shape[1]
     for _ in range(2 * active.size):
         total = count[TOTAL]
@@ -121,13 +142,14 @@ def balance(
         count[STEPS] += 1
         reference_steps(total, classes, active, columns, step)
         share, place = longest_step(total, 1.0, tolerance, active, flow, step)
-        walk(total, share, active, columns, flow, step, load)
-        set_latency(slope, intercept, load, latency)
-        if place >= 0 and not drop(place, classes, count, active, spare, columns, flow, gram, factor):
-            return FAILED
-        set_prices(0, count[TOTAL], active, columns, toll, latency, price, reduced)
+        move_flows(total, share, active, flow, step)
         if place < 0:
             return OPTIMAL
+        move_load(total, share, active, columns, step, load)
+        set_latency(slope, intercept, load, latency)
+        if not drop(place, classes, count, active, spare, columns, flow, gram, factor):
+            return FAILED
+        set_prices(0, count[TOTAL], active, columns, toll, latency, price, reduced)
     return FAILED
 
 
@@ -145,7 +167,6 @@ def exchange(
     step: Vector,
     gram: Matrix,
     factor: Matrix,
-    load: Matrix,
 ) -> int:
     """Let in a column that is a combination of active ones: shift flow to it until one of them is empty.
 
@@ -168,10 +189,10 @@ def exchange(
     reference_steps(total + 1, classes, active, columns, step)
     for i in range(classes):
         step[i] = step[i] if abs(step[i]) > ROUNDING else 0.0
-    share, place = longest_step(total + 1, np.inf, 0.0, active, flow, step)
+    share, place = longest_step(total + 1, UNBOUNDED, 0.0, active, flow, step)
     if place < 0:
         return FAILED
-    walk(total + 1, share, active, columns, flow, step, load)
+    move_flows(total + 1, share, active, flow, step)
     count[TOTAL] = total + 1
     if not drop_any(place, classes, count, active, spare, columns, flow, gram, factor):
         return FAILED
@@ -217,7 +238,6 @@ def let_in(
     step: Vector,
     gram: Matrix,
     factor: Matrix,
-    load: Matrix,
     latency: Matrix,
     mark: Vector,
 ) -> int:
@@ -236,7 +256,7 @@ def let_in(
         count[TOTAL] = total + 1
         return OPTIMAL
     status = exchange(
-        slot, tolerance, classes, count, active, spare, columns, flow, reduced, step, gram, factor, load
+        slot, tolerance, classes, count, active, spare, columns, flow, reduced, step, gram, factor
     )  # fmt: skip
     set_prices(0, count[TOTAL], active, columns, toll, latency, price, reduced)
     return status

@@ -9,7 +9,17 @@ import numba
 import numpy as np
 from numba import carray
 
-from pzos.games._routing_active_set import FAILED, FULL, OPTIMAL, balance, let_in, set_latency, set_prices, set_tolls
+from pzos.games._routing_active_set import (
+    FAILED,
+    FULL,
+    OPTIMAL,
+    balance,
+    change_tolls,
+    let_in,
+    set_latency,
+    set_prices,
+    set_reduced,
+)
 from pzos.games._routing_columns import fill_gram
 from pzos.games._routing_compile import compiled, inlined, merged, pointer_at, reordered
 from pzos.games._routing_layout import (
@@ -25,7 +35,7 @@ from pzos.games._routing_layout import (
     TOTAL,
     Integers,
 )
-from pzos.games._routing_polish import polish
+from pzos.games._routing_polish import exact_state, polish
 from pzos.games._routing_pricing import (
     arrange_forest,
     correct_labels,
@@ -166,8 +176,9 @@ def cheapest(i: int, tolerance: float, tolls: Vector, parts: Any) -> int:
 def enlarge(tolerance: float, tolls: Vector, parts: Any) -> tuple[int, int, float]:
     """Price every class: how it went, the number of columns found too cheap, and the largest saving they offer."""
     (tail, head, _, _, origin, destination, _, count, active, spare, columns, parent, _, _, slope, _, demand,
-     rate, _, flow, toll, price, reduced, step, gram, factor, load, latency, scratch, label) = parts  # fmt: skip
+     rate, _, flow, toll, price, reduced, step, gram, factor, _, latency, scratch, label) = parts  # fmt: skip
     found, saving = 0, 0.0
+    set_prices(0, demand.size, active, columns, toll, latency, price, reduced)
     for i in range(demand.size):
         closing = cheapest(i, tolerance, tolls, parts)
         excess = price[0, active[i]] - label[i, destination[i]]
@@ -185,10 +196,12 @@ def enlarge(tolerance: float, tolls: Vector, parts: Any) -> tuple[int, int, floa
             valid = trace_path(i, slot, tail, origin, destination, parent, columns)
         if not valid:
             return FAILED, found, saving
+        if found == 0:
+            set_prices(0, count[TOTAL], active, columns, toll, latency, price, reduced)
         found += 1
         status = let_in(
             slot, tolerance, tolls, count, active, spare, columns, slope, rate, flow, toll, price, reduced, step, gram,
-            factor, load, latency, scratch[0],
+            factor, latency, scratch[0],
         )  # fmt: skip
         if status != OPTIMAL:
             return status, found, saving
@@ -223,9 +236,8 @@ def search(tolls: Vector, largest_toll: float, parts: Any) -> tuple[int, float]:
     flow_size = 1.0
     for i in range(demand.size):
         flow_size += demand[i]
-    set_tolls(count[TOTAL], active, columns, tolls, rate, toll)
-    set_latency(slope, intercept, load, latency)
-    set_prices(0, count[TOTAL], active, columns, toll, latency, price, reduced)
+    change_tolls(count[TOTAL], active, columns, tolls, rate, toll, price)
+    set_reduced(count[TOTAL], active, columns, price, reduced)
     for _ in range(20 + 4 * active.size):
         status = balance(
             TINY_FLOW * flow_size, count, active, spare, columns, slope, intercept, rate, flow, toll, price, reduced,
@@ -233,6 +245,7 @@ def search(tolls: Vector, largest_toll: float, parts: Any) -> tuple[int, float]:
         )  # fmt: skip
         if status != OPTIMAL:
             return status, np.inf
+        exact_state(count[TOTAL], active, columns, slope, intercept, demand, flow, price, load, latency)
         scale = cost_scale(largest_toll, rate, latency)
         status, found, saving = enlarge(TINY_COST * first_out.size * scale, tolls, parts)
         if status != OPTIMAL:
@@ -251,12 +264,16 @@ def search(tolls: Vector, largest_toll: float, parts: Any) -> tuple[int, float]:
 @compiled
 def restart(parts: Any) -> None:
     """Cold start."""
-    (tail, _, _, _, origin, destination, first_parent, count, active, spare, columns, parent, sequence, queue,
-     slope, _, demand, _, _, flow, _, _, _, _, gram, _, load, _, scratch, _) = parts  # fmt: skip
+    (tail, _, _, _, origin, destination, first_parent, count, active, spare, columns, parent, sequence, queue, slope,
+     intercept, demand, _, _, flow, toll, price, reduced, _, gram, _, load, latency, scratch, _) = parts  # fmt: skip
     reset(
         tail, origin, destination, first_parent, count, active, spare, columns, parent, sequence, queue, slope, demand,
         flow, gram, load, scratch[0],
     )  # fmt: skip
+    set_latency(slope, intercept, load, latency)
+    for i in range(demand.size):
+        toll[active[i]] = 0.0
+    set_prices(0, demand.size, active, columns, toll, latency, price, reduced)
 
 
 @merged

@@ -8,7 +8,7 @@ A number is kept as high + low with |low| far below |high|; `two_sum` and `two_p
 """
 
 from pzos.games._routing_columns import newton_step, reference_steps
-from pzos.games._routing_compile import at, inlined, merged
+from pzos.games._routing_compile import at, compiled, inlined, merged
 from pzos.games._routing_layout import CYCLE, FIRST, GROUP, LENGTH, Integers
 from pzos.types import Matrix, Vector
 
@@ -129,6 +129,25 @@ def correct(total: int, active: Integers, columns: Integers, flow: Vector, step:
     return largest
 
 
+@compiled
+def exact_state(
+    total: int,
+    active: Integers,
+    columns: Integers,
+    slope: Vector,
+    intercept: Vector,
+    demand: Vector,
+    flow: Vector,
+    price: Matrix,
+    load: Matrix,
+    latency: Matrix,
+) -> None:
+    """Exact load and latency of the present flows of the free columns."""
+    exact_rest(total, active, columns, demand, flow, price)
+    exact_load(total, active, columns, flow, price, load)
+    exact_latency(slope, intercept, load, latency)
+
+
 @inlined
 def polish(
     total: int,
@@ -150,12 +169,12 @@ def polish(
 ) -> float:
     """Refine flows and load to the correctly rounded optimum on the active columns.
 
-    Returns the largest difference in cost between used columns before the last correction, -1 if it does not settle.
+    Call `exact_state` before. Returns the largest difference in cost between used columns before the last
+    correction, -1 if it does not settle.
     """
-    for _ in range(4):
-        exact_rest(total, active, columns, demand, flow, price)
-        exact_load(total, active, columns, flow, price, load)
-        exact_latency(slope, intercept, load, latency)
+    for attempt in range(4):
+        if attempt > 0:
+            exact_state(total, active, columns, slope, intercept, demand, flow, price, load, latency)
         exact_prices(total, active, columns, tolls, rate, latency, price, reduced)
         newton_step(total, demand.size, factor, reduced, step)
         reference_steps(total, demand.size, active, columns, step)
