@@ -152,7 +152,7 @@ def chained_kills(steps: int = 20, seed: int = 1) -> dict[str, int]:
     return {"kills": kills, "different": int(different), "queries paid twice": again, "too many calls": again > kills}
 
 
-def write_boundaries(steps: int = 2) -> dict[str, int]:
+def write_boundaries(steps: int = 2, every: int = 1) -> dict[str, int]:
     """Die before, and half-way through, each call that changes a file (run with the shim preloaded)."""
     shim = ctypes.CDLL(None)
     counts = {"boundaries": 0, "deaths": 0, "different": 0, "too many calls": 0, "tells left unsynced": 0}
@@ -171,7 +171,7 @@ def write_boundaries(steps: int = 2) -> dict[str, int]:
         counts["tells left unsynced"] = int(wait_for(forked(measured)) != 0)
         expected, needed = (plain / "result").read_text(), (plain / "calls").stat().st_size
         boundaries = int((plain / "boundaries").read_text())
-        for at, mode in ((at, mode) for at in range(boundaries) for mode in (0, 1)):
+        for at, mode in ((at, mode) for at in range(0, boundaries, every) for mode in (0, 1)):
             folder = Path(root, f"{at}-{mode}")
             folder.mkdir()
 
@@ -187,7 +187,7 @@ def write_boundaries(steps: int = 2) -> dict[str, int]:
     return counts
 
 
-def with_shim(function: str) -> dict[str, int] | None:
+def with_shim(function: str, *arguments: str) -> dict[str, int] | None:
     """Run one function of this file in a process that has the shim preloaded; None without a compiler."""
     compiler = shutil.which("cc") or shutil.which("gcc")
     if compiler is None or not sys.platform.startswith("linux"):
@@ -195,16 +195,17 @@ def with_shim(function: str) -> dict[str, int] | None:
     with tempfile.TemporaryDirectory() as folder:
         library = Path(folder, "shim.so")
         subprocess.run([compiler, "-shared", "-fPIC", "-O1", "-o", str(library), str(SHIM), "-ldl"], check=True)
-        environment = {**os.environ, "LD_PRELOAD": str(library)}
-        command = [sys.executable, __file__, function]
+        where = str(Path(pzos.__file__).resolve().parent.parent)
+        environment = {**os.environ, "LD_PRELOAD": str(library), "PYTHONPATH": where}
+        command = [sys.executable, __file__, function, *arguments]
         done = subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE, text=True)
     counts: dict[str, int] = json.loads(done.stdout)
     return counts
 
 
 def main(arguments: list[str]) -> int:
-    if arguments == ["write_boundaries"]:
-        print(json.dumps(write_boundaries()))
+    if arguments[:1] == ["write_boundaries"]:
+        print(json.dumps(write_boundaries(*map(int, arguments[1:]))))
         return 0
     kills = int(arguments[0]) if arguments else 200
     print(f"pzos {pzos.__version__}  numpy {np.__version__}  python {sys.version.split()[0]}")

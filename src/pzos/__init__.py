@@ -38,6 +38,7 @@ _HOMES = {
     "pzos.executors": ("DaskExecutor", "Renewed", "as_executor"),
     "pzos.failures": ("Tolerance", "TolerantOracle"),
     "pzos.follower": ("Answer", "batched", "seeded"),
+    "pzos.generator_standard": ("PzosGenerator",),
     "pzos.keys": ("Keys",),
     "pzos.leader": ("Leader", "leader_from_functions"),
     "pzos.memories": ("FittingMemory", "PairMemory", "RegressionMemory", "SecantMemory"),
@@ -98,6 +99,7 @@ if TYPE_CHECKING:
     from pzos.follower import Answer as Answer
     from pzos.follower import batched as batched
     from pzos.follower import seeded as seeded
+    from pzos.generator_standard import PzosGenerator as PzosGenerator
     from pzos.keys import Keys as Keys
     from pzos.leader import Leader as Leader
     from pzos.leader import leader_from_functions as leader_from_functions

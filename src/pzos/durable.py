@@ -35,7 +35,9 @@ def attach(study: Study, path: str | os.PathLike[str], *, read_only: bool = Fals
     place = checked_path(path)
     header = header_of(study)
     if not place.exists() and not read_only and not _logs_left(place):
-        study.journal = create(place, json.dumps(header, indent=1))
+        made = create(place, json.dumps(header, indent=1))
+        made.start_writing()
+        study.journal = made
         return
     journal = open_journal(place, read_only=read_only)
     try:
@@ -43,6 +45,7 @@ def attach(study: Study, path: str | os.PathLike[str], *, read_only: bool = Fals
             compare(place, json.loads(journal.header), header, any_version=any_version)
         study.set_clock(0.0)
         replay(study, journal, journal.sequence_by_step())
+        journal.start_writing()
         if journal.header is None and not read_only:
             journal.adopt(json.dumps(header, indent=1))
     except BaseException:

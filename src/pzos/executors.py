@@ -151,6 +151,7 @@ class DaskExecutor(_Resubmitting):
         self.client = self._connected(client) if isinstance(client, str) else client
         lost = (self._distributed.scheduler.KilledWorker, self._distributed.CancelledError, CancelledError)
         self._signs_of_loss: tuple[type[BaseException], ...] = (*lost, OSError)
+        self._inner: Executor = self.client.get_executor(pure=False)
         self.client.run(_pin_threads)
         self._watch = threading.Thread(target=self._watch_workers, args=(self._worker_count(),), daemon=True)
         self._watch.start()
@@ -204,23 +205,23 @@ class DaskExecutor(_Resubmitting):
 
     def _start(self, outer: Future[Any], job: _Call, lost: int) -> None:
         try:
-            inner = self.client.submit(_Opaque(job), pure=False)
+            inner = self._inner.submit(_Opaque(job))
         except Exception:  # Dask packs by its own means; where they fail, ours say what to do
             packed(tuple(job))
             raise
         inner.add_done_callback(lambda done: self._settle(outer, job, lost, done))
 
-    def _settle(self, outer: Future[Any], job: _Call, lost: int, inner: Any) -> None:
+    def _settle(self, outer: Future[Any], job: _Call, lost: int, inner: Future[Any]) -> None:
+        error = CancelledError() if inner.cancelled() else inner.exception()
         if outer.done():  # given up meanwhile
             return
-        try:
-            value = inner.result(timeout=60)
-        except self._signs_of_loss as error:
-            self._lost(outer, job, lost, error)
-        except Exception as error:  # noqa: BLE001  # whatever a job raises belongs to the one who submitted it
-            outer.set_exception(error)
+        if error is None:
+            outer.set_result(inner.result())
+        elif isinstance(error, self._signs_of_loss):
+            # this runs on Dask's own loop, which must not wait for itself
+            threading.Thread(target=self._lost, args=(outer, job, lost, error), daemon=True).start()
         else:
-            outer.set_result(value)
+            outer.set_exception(error)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """Close what this executor opened itself; a client it was given stays open."""

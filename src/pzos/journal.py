@@ -84,6 +84,12 @@ class Journal:
         for (sequence,) in self._connection.execute("SELECT seq FROM answers ORDER BY seq").fetchall():
             yield from self.answers([sequence])
 
+    def start_writing(self) -> None:
+        """Put the write-ahead log beside the file; until then not a byte of it is changed."""
+        if not self.read_only:
+            with contextlib.suppress(sqlite3.OperationalError):  # a reader is in the way: slower, and as safe
+                self._connection.execute("PRAGMA journal_mode = WAL")
+
     # ---- writing ------------------------------------------------------------------------------------------
 
     def append(self, query: Query, response: Response, elapsed: float) -> None:
@@ -256,8 +262,6 @@ def _connect(path: Path, *, read_only: bool) -> sqlite3.Connection:
 def _writer(path: Path, header: str | None, lock: WriterLock) -> Journal:
     try:
         connection = _connect(path, read_only=False)
-        with contextlib.suppress(sqlite3.OperationalError):  # a reader is in the way: slower, and as safe
-            connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("BEGIN IMMEDIATE")  # find out now, not at the first answer, whether the file can be written
         connection.execute("ROLLBACK")

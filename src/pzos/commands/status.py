@@ -22,7 +22,9 @@ def run(args: argparse.Namespace) -> int:
     if args.study.suffix != ".toml":
         return _of_file(args)
     description = described(args.study)
-    with open_study(description, read_only=True) as study:
+    taken = summary(description.path).steps if description.path.exists() else 0
+    longer = {"steps": taken} if taken > description.settings.get("steps", taken) else {}  # pzos resume --steps
+    with open_study(description, read_only=True, **longer) as study:
         result = study.result()
         data = {"study": str(description.path), **result_data(study, result)}
     rows = [("study", str(description.path)), *result.rows()]
