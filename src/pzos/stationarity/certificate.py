@@ -179,7 +179,8 @@ class CertificateSolver(OneBatch[Certificate]):
             normal = known.sign * normal_near(known.domain, x, known.sign * guess, self.delta)
         samples = gradient_samples(directions[pilot:], slopes[pilot:], prediction) + normal
         allowance = sqrt(x.size) * error / self.mu + _ROUNDING * float(np.abs(samples).max())
-        return norm_upper_bound(samples, self.confidence, allowance)
+        predicted = self.prediction == "pilot" or self.foresee is not None
+        return norm_upper_bound(samples, self.confidence, allowance, predicted=predicted)
 
 
 class _Slopes(NamedTuple):

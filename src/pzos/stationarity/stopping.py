@@ -52,7 +52,7 @@ class WatchedState:
 class StopWhenStationary:
     """Run ``solver`` until its point is certified (delta, epsilon)-stationary (``Stop.STATIONARY``).
 
-    ``notion`` is "partial" or "full". ``first`` directions (2 d, at least 20, if None) make the first certificate,
+    ``notion`` is "partial" or "full". ``first`` directions (4 d, at least 64, if None) make the first certificate,
     each later batch is ``growth`` times larger, and at most ``share`` of all queries go into certificates. Other limits
     of the study hold as ever. ``study.state.certified`` is the latest certificate.
     """
@@ -122,7 +122,7 @@ class StopWhenStationary:
         return self.solver.stop(task, state.inner)
 
     def _directions(self, state: WatchedState) -> int:
-        first = max(20, 2 * state.x.size) if self.first is None else self.first
+        first = max(64, 4 * state.x.size) if self.first is None else self.first
         return ceil(first * self.growth**state.checks)
 
     def _due(self, state: WatchedState) -> bool:
