@@ -2,8 +2,8 @@
 Partially stationary first (Example 2)
 ======================================
 
-For :math:`F(x) = |x| - (x-1)^2` it is the other way round: at x = 0 the partial Goldstein subdifferential contains 0
-from :math:`\\delta = 1` on, the Goldstein subdifferential only from 3/2. Neither notion is stronger than the other.
+For ``F(x) = |x| - (x - 1)^2`` it is the other way round: at x = 0 the partial Goldstein subdifferential contains 0
+from radius 1 on, the Goldstein subdifferential only from 3/2. Neither notion is stronger than the other.
 """
 
 import matplotlib.pyplot as plt
