@@ -14,7 +14,8 @@ from pzos.stationarity.examples import partial_not_full
 
 example = partial_not_full()
 for notion in ("partial", "full"):
-    print(f"{notion:<7}: contains 0 from delta = {threshold(example.leader, example.response, 0.0, notion=notion):.6f} on")
+    first = threshold(example.leader, example.response, 0.0, notion=notion)
+    print(f"{notion:<7}: contains 0 from delta = {first:.6f} on")
 
 deltas = np.linspace(0.01, 2.2, 220)
 intervals = example.intervals(deltas)

@@ -20,7 +20,9 @@ problem = game.problem()
 # The best value anyone could reach, from the model of the attacker that no solver may look into.
 from scipy.optimize import minimize
 
-white_box = minimize(lambda x: security_gradient(game, x), problem.x0, jac=True, bounds=[(0, None)] * 40, method="L-BFGS-B")
+white_box = minimize(
+    lambda x: security_gradient(game, x), problem.x0, jac=True, bounds=[(0, None)] * 40, method="L-BFGS-B"
+)
 start, best = security_gradient(game, problem.x0)[0], white_box.fun
 
 solvers = {

@@ -34,8 +34,8 @@ COMMANDS = {
     "export": Command("pzos.commands.export", "write a study's answers or steps as CSV or Parquet"),
     "recover": Command("pzos.commands.recover", "save what is intact of a damaged study"),
     "reproduce": Command("pzos.experiments.command", "every figure and claim of the paper"),
-    "report": Command("pzos.report.command", "one self-contained page about one study or several"),
-    "watch": Command("pzos.report.watch", "a live view of a running study, from another terminal"),
+    "report": Command("pzos.commands.report", "one self-contained page about one study or several"),
+    "watch": Command("pzos.commands.watch", "a live view of a running study, from another terminal"),
     "doctor": Command("pzos.doctor", "what is installed, threads, extras, compilation cache"),
     "demo": Command("pzos.demo", "the main job on embedded data: a table and a picture"),
 }
