@@ -19,10 +19,9 @@ points = {record.queries: record.x for record in pzos.iterate(study, pzos.Oracle
 figure, axes = plt.subplots(figsize=(6.4, 3.8), layout="constrained")
 chosen = [count for count in points if count <= 200][::14]
 bounds = [certify(problem, points[count], delta=0.05, queries=201) for count in chosen]
-axes.semilogy(
-    chosen, [bound.partial.upper for bound in bounds], "o-", color="#0072B2", label="95 % bound, partial Goldstein"
-)
-axes.semilogy(chosen, [bound.full.upper for bound in bounds], "s--", color="#D55E00", label="95 % bound, Goldstein")
+partial, full = ([bound.bound(notion).upper for bound in bounds] for notion in ("partial", "full"))
+axes.semilogy(chosen, partial, "o-", color="#0072B2", label="95 % bound, partial Goldstein")
+axes.semilogy(chosen, full, "s--", color="#D55E00", label="95 % bound, Goldstein")
 axes.set(xlabel="queries of the run", ylabel=r"norm certified, $\delta$ = 0.05", title=problem.name)
 axes.legend(frameon=False)
 print(bounds[-1])

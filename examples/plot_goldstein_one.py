@@ -2,8 +2,8 @@
 Stationary by one notion only (Example 1)
 =========================================
 
-The appendix of the paper looks at :math:`F(x) = (x-1)^2 + |x|` in the point 0. The Goldstein subdifferential lets the
-leader's gradient vary over the ball and contains 0 as soon as :math:`\\delta \\geq 1/2`; the *partial* one keeps it at
+The appendix of the paper looks at ``F(x) = (x - 1)^2 + |x|`` in the point 0. The Goldstein subdifferential lets the
+leader's gradient vary over the ball and contains 0 as soon as the radius reaches 1/2; the *partial* one keeps it at
 the centre, and never does. Both are computed exactly, and again from queries alone.
 """
 

@@ -2,8 +2,8 @@
 Partially stationary first (Example 2)
 ======================================
 
-For :math:`F(x) = |x| - (x-1)^2` it is the other way round: at x = 0 the partial Goldstein subdifferential contains 0
-from :math:`\\delta = 1` on, the Goldstein subdifferential only from 3/2. Neither notion is stronger than the other.
+For ``F(x) = |x| - (x - 1)^2`` it is the other way round: at x = 0 the partial Goldstein subdifferential contains 0
+from radius 1 on, the Goldstein subdifferential only from 3/2. Neither notion is stronger than the other.
 """
 
 import matplotlib.pyplot as plt
@@ -14,9 +14,8 @@ from pzos.stationarity.examples import partial_not_full
 
 example = partial_not_full()
 for notion in ("partial", "full"):
-    print(
-        f"{notion:<7}: contains 0 from delta = {threshold(example.leader, example.response, 0.0, notion=notion):.6f} on"
-    )
+    first = threshold(example.leader, example.response, 0.0, notion=notion)
+    print(f"{notion:<7}: contains 0 from delta = {first:.6f} on")
 
 deltas = np.linspace(0.01, 2.2, 220)
 intervals = example.intervals(deltas)

@@ -18,9 +18,8 @@ figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.4), layout="constrained
 for solver, colour in ((pzos.ZOS(0.7 / game.edges, 0.5), "black"), (pzos.PZOS(0.7 / game.edges, 0.5), "#0072B2")):
     result = pzos.solve(problem, solver, queries=300, seed=0)
     left.plot(result.trace["queries"], result.trace["value"], color=colour, label=type(solver).__name__)
-left.set(
-    xlabel="queries to the drivers", ylabel="revenue less penalty", title=f"{game.edges} edges, {game.classes} classes"
-)
+title = f"{game.edges} edges, {game.classes} classes"
+left.set(xlabel="queries to the drivers", ylabel="revenue less penalty", title=title)
 left.legend(frameon=False)
 
 free, tolled = game.response(np.zeros(game.edges)), game.response(result.best_x)

@@ -2,7 +2,7 @@
 Any variational inequality
 ==========================
 
-Followers of your own: give :math:`G(x, y)` and a set, and get a follower that solves the inequality to a stated
+Followers of your own: give ``G(x, y)`` and a set, and get a follower that solves the inequality to a stated
 residual. Here 6 users share a resource of total 1 (a simplex); the leader charges prices x and wants an even split.
 """
 

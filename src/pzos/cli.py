@@ -37,8 +37,8 @@ COMMANDS = {
     "plan": Command("pzos.stationarity.plan_command", "the theorem's constants, schedules and query counts"),
     "certify": Command("pzos.stationarity.certify_command", "is a point stationary, and how sure are we"),
     "bench": Command("pzos.bench.command", "methods and peers on the same problems"),
-    "report": Command("pzos.report.command", "one self-contained page about one study or several"),
-    "watch": Command("pzos.report.watch", "a live view of a running study, from another terminal"),
+    "report": Command("pzos.commands.report", "one self-contained page about one study or several"),
+    "watch": Command("pzos.commands.watch", "a live view of a running study, from another terminal"),
     "doctor": Command("pzos.doctor", "what is installed, threads, extras, compilation cache"),
     "demo": Command("pzos.demo", "the main job on embedded data: a table and a picture"),
 }

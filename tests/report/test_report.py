@@ -118,12 +118,29 @@ def test_the_command_writes_one_page_for_several_studies(
     assert "2 studies" in out.read_text(encoding="utf-8")
 
 
+def test_the_toml_file_says_it_all(tmp_path: Path) -> None:
+    pytest.importorskip("plotly", reason="needs the extra 'report'")
+    (tmp_path / "toml_model.py").write_text("from instances import LEADER as leader, response", encoding="utf-8")
+    toml = tmp_path / "tolls.toml"
+    toml.write_text(
+        'name = "described"\nleader = "toml_model:leader"\nfollower = "toml_model:response"\n'
+        'x0 = [0.2, 0.4, 0.6, 0.8, 1.0]\nsteps = 5\n[solver]\nkind = "PZOS"\nstep = 0.05\nradius = 0.1\n',
+        encoding="utf-8",
+    )
+    assert main(["report", str(toml)]) == 2  # not begun yet
+    assert main(["run", str(toml)]) == 0
+    assert main(["report", str(toml), "--out", str(tmp_path / "page.html")]) == 0
+    text = re.sub(r"<script>.*?</script>", "", (tmp_path / "page.html").read_text(encoding="utf-8"), flags=re.DOTALL)
+    assert "objective-queries" in text
+    assert "described" in text
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["nowhere.study"], "STUDY = 'nowhere.study': expected the file of a study"),
-        (["{study}", "--problem", "mine"], "expected FILE.py:NAME"),
-        (["{study}", "--problem", "absent.py:problem"], "expected a Python file"),
+        (["nowhere.study"], "STUDY = 'nowhere.study': expected a study file"),
+        (["{study}", "--problem", "mine"], "expected module:name or file.py:name"),
+        (["{study}", "--problem", "absent_file.py:problem"], "cannot be imported"),
         (["{study}", "--problem", "{named}:pizza"], "has no 'pizza'"),
         (["{study}", "--problem", "{named}:solver"], "expected a pzos.Problem"),
         (["{study}", "--problem", "no_such_module:problem"], "cannot be imported"),

@@ -240,4 +240,6 @@ def _resume(path: Path) -> tuple[str, ...]:
         "query that was answered is ever asked again:",
         f'$ study = pzos.Study.open("{path.name}", problem.known(), solver)',
         "$ pzos.drive(study, pzos.Oracle(problem.follower))",
+        "or, where a TOML file describes the study:",
+        "$ pzos resume STUDY.toml",
     )

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pzos.commands.sources import add_names, sources
 from pzos.errors import Faults, MissingExtra
 from pzos.journal import Journal, open_journal
-from pzos.report.named import named_problem
 from pzos.rows import StoredAnswer, as_array
 from pzos.types import Purpose
 
@@ -33,8 +33,8 @@ _TELLS_VALUE = (Purpose.ITERATE.value, Purpose.TRIAL.value, Purpose.MONITOR.valu
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of ``pzos watch``."""
-    parser.add_argument("study", metavar="STUDY", type=Path, help="the file of a durable study")
-    parser.add_argument("--problem", metavar="FILE.py:NAME", help="the problem it was opened with: shows F")
+    parser.add_argument("study", metavar="STUDY", type=Path, help="the TOML file of a study, or the study file")
+    add_names(parser)
     parser.add_argument("--queries", type=int, metavar="N", help="the budget of the run, to estimate the time left")
     parser.add_argument("--steps", type=int, metavar="N", help="the steps of the run, to estimate the time left")
     parser.add_argument("--interval", type=float, default=1.0, metavar="SECONDS", help="time between two looks")
@@ -44,13 +44,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Look until the study has ended or Ctrl-C; with ``--once`` or in a pipe look once."""
     faults = Faults("watch")
-    faults.check(args.study.is_file(), "STUDY", str(args.study), "the file of a study", "check the path")
     faults.check(args.interval > 0, "--interval", args.interval, "seconds, more than 0", "try --interval 1")
     for name, limit in (("--queries", args.queries), ("--steps", args.steps)):
         faults.check(limit is None or limit >= 1, name, limit, "a whole number, 1 or more", "or leave it out")
     faults.raise_if_any()
-    view = View(args.study, named_problem("watch", args.problem), args.queries, args.steps)
-    journal = open_journal(args.study, read_only=True)
+    (source,) = sources("watch", [args.study], args)
+    queries = args.queries or source.settings.get("queries")
+    steps = args.steps or source.settings.get("steps")
+    view = View(source.path, source.problem, queries, steps)
+    journal = open_journal(source.path, read_only=True)
     try:
         view.take_in(journal)
         if args.once or not sys.stdout.isatty():

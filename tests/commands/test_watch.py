@@ -11,10 +11,24 @@ import pytest
 import pzos
 from instances import problem
 from pzos.cli import main
+from pzos.commands import watch
 from pzos.journal import open_journal
-from pzos.report import watch
 
 SOLVER = pzos.PZOS(step=0.05, radius=0.1)
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> Path:
+    path = tmp_path / "small.study"
+    pzos.solve(problem(), SOLVER, steps=8, path=path)
+    return path
+
+
+@pytest.fixture
+def named(tmp_path: Path) -> str:
+    path = tmp_path / "watched_model.py"
+    path.write_text("from instances import problem as make\nproblem = make()\n", encoding="utf-8")
+    return str(path)
 
 
 def test_once_prints_the_state_of_a_finished_study(study: Path, named: str, capsys: pytest.CaptureFixture[str]) -> None:
