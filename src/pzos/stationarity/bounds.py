@@ -20,8 +20,8 @@ t^2 - S <= z sqrt(4 t^2 lambda/N + 2 tr(Sigma^2)/(N(N-1))), which is a quadratic
   values cannot know it. Where a prediction is good this widens next to nothing.
 
 S below zero counts as zero. Nothing here assumes normal data or N > d. It is asymptotic, not finite-sample; the
-repository's benchmark of certificates measures its coverage, which falls below nominal for few samples (tens). :func:`finite_sample_bound` is the finite-sample one,
-for a user who knows a bound on |g|.
+repository's benchmark of certificates measures its coverage, which falls below nominal for few samples (tens).
+:func:`finite_sample_bound` is the finite-sample one, for a user who knows a bound on |g|.
 """
 
 from __future__ import annotations
