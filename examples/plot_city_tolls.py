@@ -2,8 +2,8 @@
 A city before and after tolls
 =============================
 
-A generated city of 36 crossings. Tolls may be set on the 16 links on which most time is spent; the leader wants the total
-travel time to go down. Each query is an exact equilibrium of all travellers.
+A generated city of 36 crossings. Tolls may be set on the 16 links on which most time is spent; the leader wants the
+total travel time to go down. Each query is an exact equilibrium of all travellers.
 """
 
 import matplotlib.pyplot as plt

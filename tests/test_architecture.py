@@ -59,6 +59,7 @@ CORE = (
     "progress",
     "run",
     "testing",
+    "generator_standard",
 )
 ABOVE_THE_CORE = (
     "stationarity",
@@ -98,6 +99,7 @@ OUTSIDE = {
     "matplotlib": ("plots.py", "plots/", "experiments/", "bench/figures.py", "stationarity/examples.py"),
     "mpl_toolkits": ("plots.py", "plots/", "experiments/"),
     "rich": ("progress.py", "cli.py", "demo.py", "commands/", "experiments/", "report/", "bench/"),
+    "plotly": ("report/",),
     "pandas": ("trace.py", "networks/"),
     "dask": ("executors.py", "durable.py", "networks/"),
     "distributed": ("executors.py", "durable.py", "networks/"),

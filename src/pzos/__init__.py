@@ -52,6 +52,7 @@ _HOMES = {
     "pzos.solvers.memory": ("MemoryPZOS", "SecantPZOS"),
     "pzos.solvers.smoothing": ("PZOS", "ZOS"),
     "pzos.solvers.trust_region": ("CompositeTrustRegion",),
+    "pzos.stationarity": ("StopWhenStationary", "certify"),
     "pzos.steps": ("DoG", "DoWG"),
     "pzos.structure": ("box", "conserved", "nonnegative", "own_effect"),
     "pzos.study": ("Study",),
@@ -134,6 +135,8 @@ if TYPE_CHECKING:
     from pzos.solvers.smoothing import PZOS as PZOS
     from pzos.solvers.smoothing import ZOS as ZOS
     from pzos.solvers.trust_region import CompositeTrustRegion as CompositeTrustRegion
+    from pzos.stationarity import StopWhenStationary as StopWhenStationary
+    from pzos.stationarity import certify as certify
     from pzos.steps import DoG as DoG
     from pzos.steps import DoWG as DoWG
     from pzos.structure import box as box
