@@ -21,7 +21,7 @@ from pzos.games._routing_active_set import (
     set_reduced,
 )
 from pzos.games._routing_columns import fill_gram
-from pzos.games._routing_compile import compiled, inlined, merged, pointer_at, reordered
+from pzos.games._routing_compile import compiled, inlined, merged, pointer, reordered
 from pzos.games._routing_layout import (
     COLD,
     COUNTS,
@@ -31,6 +31,7 @@ from pzos.games._routing_layout import (
     PERTURBED,
     READY,
     RESPONSES,
+    ROWS,
     SPARE,
     TOTAL,
     Integers,
@@ -50,6 +51,8 @@ __all__ = ["FAILED", "FULL", "NOT_FINITE", "OPTIMAL", "respond"]
 
 NOT_FINITE = 3
 
+INTEGER, FLOAT = np.int64, np.float64
+
 CERTIFIED = 1e-11
 """Largest share of the demand that a certified flow may lie below zero."""
 
@@ -61,39 +64,43 @@ TINY_FLOW = 1e-14
 
 
 @merged
-def views(ints: Integers, floats: Vector) -> Any:
-    """The parts of both buffers, in the order of `Views`."""
-    n, m, k, c = ints[0], ints[1], ints[2], ints[3]
+def views(space: int) -> Any:
+    """The parts of the buffers of the workspace at an address, in the order of `Views`."""
+    header = carray(pointer(space, 0, INTEGER), (HEADER,))
+    n, m, k, c, floats = header[0], header[1], header[2], header[3], header[4]
     i = HEADER
-    tail, head, i = carray(pointer_at(ints, i), (m,)), carray(pointer_at(ints, i + m), (m,)), i + 2 * m
-    first_out, i = carray(pointer_at(ints, i), (n + 1,)), i + n + 1
-    out_edge, i = carray(pointer_at(ints, i), (m,)), i + m
-    origin, destination, i = carray(pointer_at(ints, i), (k,)), carray(pointer_at(ints, i + k), (k,)), i + 2 * k
-    first_parent, i = carray(pointer_at(ints, i), (k, n)), i + k * n
-    count, i = carray(pointer_at(ints, i), (COUNTS,)), i + COUNTS
-    active, spare, i = carray(pointer_at(ints, i), (c,)), carray(pointer_at(ints, i + c), (c,)), i + 2 * c
-    columns, i = carray(pointer_at(ints, i), (c, n + FIRST)), i + c * (n + FIRST)
-    parent, i = carray(pointer_at(ints, i), (k, n)), i + k * n
-    sequence, i = carray(pointer_at(ints, i), (k, n)), i + k * n
-    queue = carray(pointer_at(ints, i), (4, n))
+    tail, head, i = carray(pointer(space, i, INTEGER), (m,)), carray(pointer(space, i + m, INTEGER), (m,)), i + 2 * m
+    first_out, i = carray(pointer(space, i, INTEGER), (n + 1,)), i + n + 1
+    out_edge, i = carray(pointer(space, i, INTEGER), (m,)), i + m
+    origin, i = carray(pointer(space, i, INTEGER), (k,)), i + k
+    destination, i = carray(pointer(space, i, INTEGER), (k,)), i + k
+    first_parent, i = carray(pointer(space, i, INTEGER), (k, n)), i + k * n
+    count, i = carray(pointer(space, i, INTEGER), (COUNTS,)), i + COUNTS
+    active, spare, i = carray(pointer(space, i, INTEGER), (c,)), carray(pointer(space, i + c, INTEGER), (c,)), i + 2 * c
+    columns, i = carray(pointer(space, i, INTEGER), (c, n + FIRST)), i + c * (n + FIRST)
+    parent, i = carray(pointer(space, i, INTEGER), (k, n)), i + k * n
+    sequence, i = carray(pointer(space, i, INTEGER), (k, n)), i + k * n
+    queue = carray(pointer(space, i, INTEGER), (4, n))
     j = 0
-    slope, intercept, j = carray(pointer_at(floats, j), (m,)), carray(pointer_at(floats, j + m), (m,)), j + 2 * m
-    demand, j = carray(pointer_at(floats, j), (k,)), j + k
-    rate, j = carray(pointer_at(floats, j), (2, k)), j + 2 * k
-    guard, j = carray(pointer_at(floats, j), (k, m)), j + k * m
-    flow, toll, j = carray(pointer_at(floats, j), (c,)), carray(pointer_at(floats, j + c), (c,)), j + 2 * c
-    price, j = carray(pointer_at(floats, j), (2, c)), j + 2 * c
-    reduced, step, j = carray(pointer_at(floats, j), (c,)), carray(pointer_at(floats, j + c), (c,)), j + 2 * c
-    gram, j = carray(pointer_at(floats, j), (c, c)), j + c * c
-    factor, j = carray(pointer_at(floats, j), (c, c)), j + c * c
-    load, j = carray(pointer_at(floats, j), (2, m)), j + 2 * m
-    latency, j = carray(pointer_at(floats, j), (2, m)), j + 2 * m
-    scratch, j = carray(pointer_at(floats, j), (3, m)), j + 3 * m
-    label = carray(pointer_at(floats, j), (k, n))
+    slope, j = carray(pointer(floats, j, FLOAT), (m,)), j + m
+    intercept, j = carray(pointer(floats, j, FLOAT), (m,)), j + m
+    demand, j = carray(pointer(floats, j, FLOAT), (k,)), j + k
+    rate, j = carray(pointer(floats, j, FLOAT), (2, k)), j + 2 * k
+    guard, j = carray(pointer(floats, j, FLOAT), (k, m)), j + k * m
+    flow, toll, j = carray(pointer(floats, j, FLOAT), (c,)), carray(pointer(floats, j + c, FLOAT), (c,)), j + 2 * c
+    price, j = carray(pointer(floats, j, FLOAT), (2, c)), j + 2 * c
+    reduced, step, j = carray(pointer(floats, j, FLOAT), (c,)), carray(pointer(floats, j + c, FLOAT), (c,)), j + 2 * c
+    gram, j = carray(pointer(floats, j, FLOAT), (c, c)), j + c * c
+    factor, j = carray(pointer(floats, j, FLOAT), (c, c)), j + c * c
+    load, j = carray(pointer(floats, j, FLOAT), (2, m)), j + 2 * m
+    latency, j = carray(pointer(floats, j, FLOAT), (2, m)), j + 2 * m
+    scratch, j = carray(pointer(floats, j, FLOAT), (3, m)), j + 3 * m
+    label, j = carray(pointer(floats, j, FLOAT), (k, n)), j + k * n
+    gap = carray(pointer(floats, j, FLOAT), (ROWS,))
     return (
         tail, head, first_out, out_edge, origin, destination, first_parent, count, active, spare, columns, parent,
         sequence, queue, slope, intercept, demand, rate, guard, flow, toll, price, reduced, step, gram, factor, load,
-        latency, scratch, label,
+        latency, scratch, label, gap,
     )  # fmt: skip
 
 
@@ -159,7 +166,7 @@ def reset(
 def cheapest(i: int, tolerance: float, tolls: Vector, parts: Any) -> int:
     """Bring the forest of class i up to date: -1, or the edge that closes a negative cycle with it."""
     (tail, head, first_out, out_edge, _, _, _, _, _, _, _, parent, sequence, queue,
-     _, _, _, rate, guard, _, _, _, _, _, _, _, _, latency, scratch, label) = parts  # fmt: skip
+     _, _, _, rate, guard, _, _, _, _, _, _, _, _, latency, scratch, label, _) = parts  # fmt: skip
     cost = scratch[1]
     for e in range(tail.size):
         cost[e] = latency[0, e] + tolls[e] * rate[0, i] + guard[i, e]
@@ -176,7 +183,7 @@ def cheapest(i: int, tolerance: float, tolls: Vector, parts: Any) -> int:
 def enlarge(tolerance: float, tolls: Vector, parts: Any) -> tuple[int, int, float]:
     """Price every class: how it went, the number of columns found too cheap, and the largest saving they offer."""
     (tail, head, _, _, origin, destination, _, count, active, spare, columns, parent, _, _, slope, _, demand,
-     rate, _, flow, toll, price, reduced, step, gram, factor, _, latency, scratch, label) = parts  # fmt: skip
+     rate, _, flow, toll, price, reduced, step, gram, factor, _, latency, scratch, label, _) = parts  # fmt: skip
     found, saving = 0, 0.0
     set_prices(0, demand.size, active, columns, toll, latency, price, reduced)
     for i in range(demand.size):
@@ -229,10 +236,11 @@ def lowest_flow(total: int, active: Integers, flow: Vector) -> float:
 
 
 @compiled
-def search(tolls: Vector, largest_toll: float, parts: Any) -> tuple[int, float]:
+def search(tolls: Vector, largest_toll: float, space: int) -> tuple[int, float]:
     """From the present columns to the equilibrium: how it went, and the certified relative gap."""
+    parts = views(space)
     (_, _, first_out, _, _, _, _, count, active, spare, columns, _, _, _, slope, intercept, demand, rate, _,
-     flow, toll, price, reduced, step, gram, factor, load, latency, _, _) = parts  # fmt: skip
+     flow, toll, price, reduced, step, gram, factor, load, latency, _, _, _) = parts  # fmt: skip
     flow_size = 1.0
     for i in range(demand.size):
         flow_size += demand[i]
@@ -262,10 +270,11 @@ def search(tolls: Vector, largest_toll: float, parts: Any) -> tuple[int, float]:
 
 
 @compiled
-def restart(parts: Any) -> None:
+def restart(space: int) -> None:
     """Cold start."""
+    parts = views(space)
     (tail, _, _, _, origin, destination, first_parent, count, active, spare, columns, parent, sequence, queue, slope,
-     intercept, demand, _, _, flow, toll, price, reduced, _, gram, _, load, latency, scratch, _) = parts  # fmt: skip
+     intercept, demand, _, _, flow, toll, price, reduced, _, gram, _, load, latency, scratch, _, _) = parts  # fmt: skip
     reset(
         tail, origin, destination, first_parent, count, active, spare, columns, parent, sequence, queue, slope, demand,
         flow, gram, load, scratch[0],
@@ -285,23 +294,22 @@ def perturb(size: float, tolls: Vector, moved: Vector) -> None:
 
 
 @merged
-def solve(tolls: Vector, parts: Any) -> tuple[int, float]:
+def solve(tolls: Vector, space: int, count: Integers, moved: Vector) -> tuple[int, float]:
     """One response: warm, else cold, else from the columns of slightly moved tolls."""
-    count, scratch = parts[7], parts[28]
     if not are_finite(tolls):
         return NOT_FINITE, np.inf
     largest = toll_size(tolls)
     status, gap, warm = FAILED, np.inf, count[READY]
     for attempt in range(1 - warm, 5):
         if attempt > 0:
-            restart(parts)
+            restart(space)
             count[COLD if attempt == 1 else PERTURBED] += warm if attempt == 1 else 1
         for last in range(0 if attempt > 1 else 1, 2):
             asked = tolls
             if last == 0:
-                asked = scratch[2]
+                asked = moved
                 perturb(1e-13 * 100.0**attempt * (1.0 + largest), tolls, asked)
-            status, gap = search(asked, largest, parts)
+            status, gap = search(asked, largest, space)
             if status != OPTIMAL:
                 break
         if status != FAILED:
@@ -321,25 +329,25 @@ def source_stamp() -> int:
     return stamp
 
 
-def _build(stamp: int) -> Callable[[Integers, Vector, Vector, Vector, Vector], int]:
-    def respond(ints: Integers, floats: Vector, tolls: Vector, flows: Vector, gaps: Vector) -> int:
-        """Responses to tolls that follow each other in one flat array; 8 * row + status of the first that failed."""
-        parts = views(ints, floats)
-        edges = ints[1]
-        load = parts[26]
+def _build(stamp: int) -> Callable[[int, Vector], int]:
+    def respond(space: int, rows: Vector) -> int:
+        """Replace tolls, row after row in one flat array, by responses; 8 * row + status of the first that failed."""
+        parts = views(space)
+        count, load, moved, gap = parts[7], parts[26], parts[28][2], parts[30]
+        edges = load.shape[1]
         if stamp < 0:
             return -1
-        for row in range(tolls.size // edges):
-            status, gap = solve(carray(pointer_at(tolls, row * edges), (edges,)), parts)
+        for row in range(rows.size // edges):
+            tolls = rows[row * edges : (row + 1) * edges]
+            status, gap[row] = solve(tolls, space, count, moved)
             if status != OPTIMAL:
                 return 8 * row + status
-            gaps[row] = gap
             for e in range(edges):
-                flows[row * edges + e] = load[0, e]
+                tolls[e] = load[0, e]
         return 0
 
     kernel = numba.njit(cache=True, nogil=True, error_model="numpy")(respond)
-    return cast(Callable[[Integers, Vector, Vector, Vector, Vector], int], kernel)
+    return cast(Callable[[int, Vector], int], kernel)
 
 
 respond = _build(source_stamp())

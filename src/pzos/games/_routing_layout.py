@@ -1,8 +1,9 @@
 """Memory layout of the routing solver: two flat buffers, seen through named views.
 
-A compiled call pays for every array it is handed, so a workspace is one integer and one float buffer; `views` names
-their parts. Columns are paths or cycles of a class, kept in slots. The first `classes` entries of `active` are the
-slots of the reference paths, one per class, which carry the rest of the demand; the other active columns are free.
+A compiled call pays for every array it is handed, so a workspace is one integer and one float buffer, known by the
+address of the first; `views` names their parts. Columns are paths or cycles of a class, kept in slots. The first
+`classes` entries of `active` are the slots of the reference paths, one per class, which carry the rest of the demand;
+the other active columns are free.
 """
 
 from typing import NamedTuple
@@ -14,8 +15,11 @@ from pzos.types import Matrix, Vector
 
 Integers = npt.NDArray[np.int64]
 
-HEADER = 4
-"""Leading integers of the buffer: vertices, edges, classes, capacity for columns."""
+HEADER = 5
+"""Leading integers of the buffer: vertices, edges, classes, capacity for columns, address of the float buffer."""
+
+ROWS = 64
+"""Most rows of tolls in one compiled call."""
 
 TOTAL, SPARE, READY, DROPS, RESPONSES, COLD, PERTURBED, STEPS, ENTERED, COUNTS = range(10)
 """Places in `tally`: active columns, unused slots, whether there is a past, drops since the factor was fresh; then
@@ -65,6 +69,8 @@ class Views(NamedTuple):
     scratch: Matrix
     """Rows: marks of a column (zero between uses), perceived costs of a class, perturbed tolls."""
     label: Matrix
+    gap: Vector
+    """Certified relative gaps of the rows answered last."""
 
 
 def shapes(vertices: int, edges: int, classes: int, capacity: int) -> tuple[tuple[int, ...], ...]:
@@ -87,7 +93,8 @@ def shapes(vertices: int, edges: int, classes: int, capacity: int) -> tuple[tupl
         (4, n),
     )
     floats = (
-        (m,), (m,), (k,), (2, k), (k, m), (c,), (c,), (2, c), (c,), (c,), (c, c), (c, c), (2, m), (2, m), (3, m), (k, n)
+        (m,), (m,), (k,), (2, k), (k, m), (c,), (c,), (2, c), (c,), (c,), (c, c), (c, c), (2, m), (2, m), (3, m),
+        (k, n), (ROWS,),
     )  # fmt: skip
     return ints + floats
 

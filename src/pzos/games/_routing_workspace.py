@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 
 class Workspace:
-    """The buffers of one thread, with their named views."""
+    """The buffers of one thread, with their named views; they live as long as this object keeps their address."""
 
-    __slots__ = ("capacity", "floats", "gaps", "ints", "views")
+    __slots__ = ("address", "capacity", "floats", "ints", "views")
 
     def __init__(self, game: RoutingGame, capacity: int) -> None:
         self.capacity = capacity
@@ -26,8 +26,8 @@ class Workspace:
         integers = HEADER + sum(prod(shape) for shape in sizes[:INTEGER_VIEWS])
         self.ints: Integers = np.zeros(integers, dtype=np.int64)
         self.floats: Vector = np.zeros(sum(prod(shape) for shape in sizes[INTEGER_VIEWS:]))
-        self.gaps: Vector = np.zeros(64)
-        self.ints[:HEADER] = game.vertices, game.edges, game.classes, capacity
+        self.ints[:HEADER] = game.vertices, game.edges, game.classes, capacity, self.floats.ctypes.data
+        self.address = int(self.ints.ctypes.data)
         self.views = Views(
             *parts(self.ints[HEADER:], sizes[:INTEGER_VIEWS]), *parts(self.floats, sizes[INTEGER_VIEWS:])
         )

@@ -32,6 +32,7 @@ from pzos.types import Matrix, Vector
 
 Integers = npt.NDArray[np.int64]
 _FIELDS = ("tail", "head", "slope", "intercept", "origin", "destination", "demand", "sensitivity")
+_DOUBLE = np.dtype(np.float64)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -110,8 +111,11 @@ class RoutingGame:
         The answer is a function of the tolls alone, bit for bit: the exact flow, rounded. It is returned only with a
         certificate (stationarity, demand, no cheaper path, no negative cycle); else :class:`pzos.errors.NotConverged`.
         """
-        solver = getattr(self._threads, "solver", None) or self._solver()
-        if type(tolls) is np.ndarray and tolls.dtype.char == "d":
+        try:
+            solver: Solver = self._threads.solver
+        except AttributeError:
+            solver = self._solver()
+        if type(tolls) is np.ndarray and tolls.dtype == _DOUBLE:
             flows = solver.quick(tolls)
             if flows is not None:
                 return flows
@@ -124,13 +128,8 @@ class RoutingGame:
 
         The gap is the most that any traveller could save by another path, relative to the largest perceived edge cost.
         """
-        solver = self._solver()
-        if type(tolls) is np.ndarray and tolls.ndim == 2 and tolls.dtype.char == "d":
-            flows = solver.quick(tolls)
-            if flows is not None:
-                return flows, solver.last_gaps(len(flows))
         rows, _ = checked_tolls("RoutingGame.certified_response", tolls, self.edges)
-        return solver.many(rows)
+        return self._solver().many(rows)
 
     def equilibrium(self, tolls: npt.ArrayLike) -> Equilibrium:
         """Return flow, gap and the flows of every class on paths (and cycles of negative cost) for one toll vector.
