@@ -7,7 +7,6 @@ from zlib import crc32
 
 import numba
 import numpy as np
-from numba import carray
 
 from pzos.games._routing_active_set import (
     FAILED,
@@ -20,23 +19,26 @@ from pzos.games._routing_active_set import (
     set_prices,
     set_reduced,
 )
+from pzos.games._routing_batch import flow_scale, respond_together
 from pzos.games._routing_columns import fill_gram
-from pzos.games._routing_compile import compiled, inlined, merged, pointer, reordered
+from pzos.games._routing_compile import compiled, inlined, merged, reordered
+from pzos.games._routing_lanes import WIDTH
 from pzos.games._routing_layout import (
+    CERTIFIED,
     COLD,
-    COUNTS,
     FIRST,
-    HEADER,
     LENGTH,
+    PAUSE,
     PERTURBED,
     READY,
     RESPONSES,
-    ROWS,
     SPARE,
+    TINY_COST,
+    TINY_FLOW,
     TOTAL,
     Integers,
 )
-from pzos.games._routing_polish import exact_state, polish
+from pzos.games._routing_polish import ZERO, exact_state, polish
 from pzos.games._routing_pricing import (
     arrange_forest,
     correct_labels,
@@ -45,63 +47,15 @@ from pzos.games._routing_pricing import (
     trace_cycle,
     trace_path,
 )
+from pzos.games._routing_views import lane_views, views
 from pzos.types import Matrix, Vector
 
 __all__ = ["FAILED", "FULL", "NOT_FINITE", "OPTIMAL", "respond"]
 
 NOT_FINITE = 3
 
-INTEGER, FLOAT = np.int64, np.float64
-
-CERTIFIED = 1e-11
-"""Largest share of the demand that a certified flow may lie below zero."""
-
-TINY_COST = 2e-14
-"""Relative to the largest perceived edge cost, per vertex: cheaper by less than this is a tie."""
-
-TINY_FLOW = 1e-14
-"""Relative to the total demand: a flow within this of zero is zero."""
-
-
-@merged
-def views(space: int) -> Any:
-    """The parts of the buffers of the workspace at an address, in the order of `Views`."""
-    header = carray(pointer(space, 0, INTEGER), (HEADER,))
-    n, m, k, c, floats = header[0], header[1], header[2], header[3], header[4]
-    i = HEADER
-    tail, head, i = carray(pointer(space, i, INTEGER), (m,)), carray(pointer(space, i + m, INTEGER), (m,)), i + 2 * m
-    first_out, i = carray(pointer(space, i, INTEGER), (n + 1,)), i + n + 1
-    out_edge, i = carray(pointer(space, i, INTEGER), (m,)), i + m
-    origin, i = carray(pointer(space, i, INTEGER), (k,)), i + k
-    destination, i = carray(pointer(space, i, INTEGER), (k,)), i + k
-    first_parent, i = carray(pointer(space, i, INTEGER), (k, n)), i + k * n
-    count, i = carray(pointer(space, i, INTEGER), (COUNTS,)), i + COUNTS
-    active, spare, i = carray(pointer(space, i, INTEGER), (c,)), carray(pointer(space, i + c, INTEGER), (c,)), i + 2 * c
-    columns, i = carray(pointer(space, i, INTEGER), (c, n + FIRST)), i + c * (n + FIRST)
-    parent, i = carray(pointer(space, i, INTEGER), (k, n)), i + k * n
-    sequence, i = carray(pointer(space, i, INTEGER), (k, n)), i + k * n
-    queue = carray(pointer(space, i, INTEGER), (4, n))
-    j = 0
-    slope, j = carray(pointer(floats, j, FLOAT), (m,)), j + m
-    intercept, j = carray(pointer(floats, j, FLOAT), (m,)), j + m
-    demand, j = carray(pointer(floats, j, FLOAT), (k,)), j + k
-    rate, j = carray(pointer(floats, j, FLOAT), (2, k)), j + 2 * k
-    guard, j = carray(pointer(floats, j, FLOAT), (k, m)), j + k * m
-    flow, toll, j = carray(pointer(floats, j, FLOAT), (c,)), carray(pointer(floats, j + c, FLOAT), (c,)), j + 2 * c
-    price, j = carray(pointer(floats, j, FLOAT), (2, c)), j + 2 * c
-    reduced, step, j = carray(pointer(floats, j, FLOAT), (c,)), carray(pointer(floats, j + c, FLOAT), (c,)), j + 2 * c
-    gram, j = carray(pointer(floats, j, FLOAT), (c, c)), j + c * c
-    factor, j = carray(pointer(floats, j, FLOAT), (c, c)), j + c * c
-    load, j = carray(pointer(floats, j, FLOAT), (2, m)), j + 2 * m
-    latency, j = carray(pointer(floats, j, FLOAT), (2, m)), j + 2 * m
-    scratch, j = carray(pointer(floats, j, FLOAT), (3, m)), j + 3 * m
-    label, j = carray(pointer(floats, j, FLOAT), (k, n)), j + k * n
-    gap = carray(pointer(floats, j, FLOAT), (ROWS,))
-    return (
-        tail, head, first_out, out_edge, origin, destination, first_parent, count, active, spare, columns, parent,
-        sequence, queue, slope, intercept, demand, rate, guard, flow, toll, price, reduced, step, gram, factor, load,
-        latency, scratch, label, gap,
-    )  # fmt: skip
+WORTHWHILE = 3
+"""To go side by side costs about as much as so many rows one after the other."""
 
 
 @reordered
@@ -241,9 +195,7 @@ def search(tolls: Vector, largest_toll: float, space: int) -> tuple[int, float]:
     parts = views(space)
     (_, _, first_out, _, _, _, _, count, active, spare, columns, _, _, _, slope, intercept, demand, rate, _,
      flow, toll, price, reduced, step, gram, factor, load, latency, _, _, _) = parts  # fmt: skip
-    flow_size = 1.0
-    for i in range(demand.size):
-        flow_size += demand[i]
+    flow_size = flow_scale(demand)
     change_tolls(count[TOTAL], active, columns, tolls, rate, toll, price)
     set_reduced(count[TOTAL], active, columns, price, reduced)
     for _ in range(20 + 4 * active.size):
@@ -329,21 +281,65 @@ def source_stamp() -> int:
     return stamp
 
 
+@merged
+def respond_alone(row: int, rows: Vector, space: int, count: Integers, load: Matrix, moved: Vector, gap: Vector) -> int:
+    """Replace the tolls of one row by the response."""
+    edges = load.shape[1]
+    tolls = rows[row * edges : (row + 1) * edges]
+    status, gap[row] = solve(tolls, space, count, moved)
+    if status == OPTIMAL:
+        for e in range(edges):
+            tolls[e] = load[0, e]
+    return status
+
+
+@merged
+def take_lane(
+    lane: int, row: int, zero: float, rows: Vector, load: Matrix, difference: Matrix, scale: Matrix, gap: Vector
+) -> None:
+    """Replace the tolls of a row by the response in a lane."""
+    for e in range(load.shape[0]):
+        value = load[e, lane]
+        rows[row * load.shape[0] + e] = value if value > zero else 0.0
+    gap[row] = difference[0, lane] / scale[0, lane] if scale[0, lane] > 0.0 else 0.0
+
+
+@merged
+def together(row: int, number: int, count: Integers) -> int:
+    """How many rows go side by side from here on; the first row alone, it brings the columns of its neighbourhood."""
+    if row == 0 or count[READY] == 0 or number - row < WORTHWHILE:
+        return 1
+    if count[PAUSE] > 0:
+        count[PAUSE] -= 1
+        return 1
+    return min(WIDTH, number - row)
+
+
 def _build(stamp: int) -> Callable[[int, Vector], int]:
     def respond(space: int, rows: Vector) -> int:
         """Replace tolls, row after row in one flat array, by responses; 8 * row + status of the first that failed."""
-        parts = views(space)
-        count, load, moved, gap = parts[7], parts[26], parts[28][2], parts[30]
-        edges = load.shape[1]
+        parts, lanes = views(space), lane_views(space)
+        count, demand, load, moved, gap = parts[7], parts[16], parts[26], parts[28][2], parts[30]
+        zero = ZERO * (CERTIFIED * flow_scale(demand))
+        number, row = rows.size // load.shape[1], 0
         if stamp < 0:
             return -1
-        for row in range(rows.size // edges):
-            tolls = rows[row * edges : (row + 1) * edges]
-            status, gap[row] = solve(tolls, space, count, moved)
-            if status != OPTIMAL:
-                return 8 * row + status
-            for e in range(edges):
-                tolls[e] = load[0, e]
+        while row < number:
+            block, mask, answered = together(row, number, count), 0, 0
+            if block > 1:
+                mask = respond_together(rows, row, block, space)
+            for lane in range(block):
+                if mask >> lane & 1:
+                    take_lane(lane, row + lane, zero, rows, lanes[1], lanes[0], lanes[5], gap)
+                    answered += 1
+                    continue
+                status = respond_alone(row + lane, rows, space, count, load, moved, gap)
+                if status != OPTIMAL:
+                    return 8 * (row + lane) + status
+            if block > 1 and answered < WORTHWHILE:
+                count[PAUSE] = 4 * WIDTH
+            count[RESPONSES] += answered
+            row += block
         return 0
 
     kernel = numba.njit(cache=True, nogil=True, error_model="numpy")(respond)

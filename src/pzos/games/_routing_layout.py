@@ -15,18 +15,32 @@ from pzos.types import Matrix, Vector
 
 Integers = npt.NDArray[np.int64]
 
-HEADER = 5
-"""Leading integers of the buffer: vertices, edges, classes, capacity for columns, address of the float buffer."""
+HEADER = 6
+"""Leading integers of the buffer: vertices, edges, classes, capacity for columns, address of the float buffer, and
+where in that the lanes begin."""
 
 ROWS = 64
 """Most rows of tolls in one compiled call."""
 
-TOTAL, SPARE, READY, DROPS, RESPONSES, COLD, PERTURBED, STEPS, ENTERED, COUNTS = range(10)
-"""Places in `tally`: active columns, unused slots, whether there is a past, drops since the factor was fresh; then
-statistics: responses, cold restarts, perturbed restarts, Newton steps and columns let in."""
+LANES = 8
+"""Rows of a batch that go side by side."""
+
+TOTAL, SPARE, READY, DROPS, PAUSE, RESPONSES, COLD, PERTURBED, STEPS, ENTERED, COUNTS = range(11)
+"""Places in `tally`: active columns, unused slots, whether there is a past, drops since the factor was fresh, how
+many more rows are not worth trying side by side; then statistics: responses, cold restarts, perturbed restarts,
+Newton steps and columns let in."""
 
 GROUP, CYCLE, LENGTH, FIRST = 0, 1, 2, 3
 """Places in a row of `columns`: class, 1 for a cycle, number of edges, then the edges."""
+
+CERTIFIED = 1e-11
+"""Largest share of the demand that a certified flow may lie below zero."""
+
+TINY_COST = 2e-14
+"""Relative to the largest perceived edge cost, per vertex: cheaper by less than this is a tie."""
+
+TINY_FLOW = 1e-14
+"""Relative to the total demand: a flow within this of zero is zero."""
 
 
 class Views(NamedTuple):
@@ -71,6 +85,18 @@ class Views(NamedTuple):
     label: Matrix
     gap: Vector
     """Certified relative gaps of the rows answered last."""
+    lane_toll: Matrix
+    """From here on: eight rows of a batch side by side."""
+    lane_load: Matrix
+    lane_load_low: Matrix
+    lane_latency: Matrix
+    lane_latency_low: Matrix
+    lane_cost: Matrix
+    lane_flow: Matrix
+    lane_price: Matrix
+    lane_low: Matrix
+    lane_step: Matrix
+    lane_label: Matrix
 
 
 def shapes(vertices: int, edges: int, classes: int, capacity: int) -> tuple[tuple[int, ...], ...]:
@@ -96,7 +122,8 @@ def shapes(vertices: int, edges: int, classes: int, capacity: int) -> tuple[tupl
         (m,), (m,), (k,), (2, k), (k, m), (c,), (c,), (2, c), (c,), (c,), (c, c), (c, c), (2, m), (2, m), (3, m),
         (k, n), (ROWS,),
     )  # fmt: skip
-    return ints + floats
+    lanes = ((m, LANES),) * 6 + ((c, LANES),) * 4 + ((n, LANES),)
+    return ints + floats + lanes
 
 
-INTEGER_VIEWS = 14
+INTEGER_VIEWS, LANE_VIEWS = 14, 11

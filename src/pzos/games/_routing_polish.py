@@ -4,16 +4,15 @@ The same equilibrium can be carried by different sets of paths, and each would r
 once with residuals of about 32 digits: what is returned is the exact edge flow of the equilibrium, rounded to double.
 That is a function of the tolls alone, whatever columns, order or history led to it.
 
-A number is kept as high + low with |low| far below |high|; `two_sum` and `two_product` are exact (Knuth, Dekker).
+A number is kept as high + low with |low| far below |high|; `two_sum` and `two_product` are exact (Knuth; a fused
+multiply-add). Both serve single numbers and lanes of them.
 """
 
 from pzos.games._routing_columns import newton_step, reference_steps
 from pzos.games._routing_compile import at, compiled, inlined, merged
+from pzos.games._routing_lanes import fused
 from pzos.games._routing_layout import CYCLE, FIRST, GROUP, LENGTH, Integers
 from pzos.types import Matrix, Vector
-
-SPLITTER = 134217729.0
-"""2**27 + 1."""
 
 NEAR_MIDPOINT = 1.0 + 1e-7
 """Within 1e-7 of a rounding boundary the larger neighbour is taken, so that exact midpoints round one way."""
@@ -34,13 +33,7 @@ def two_sum(a: float, b: float) -> tuple[float, float]:
 def two_product(a: float, b: float) -> tuple[float, float]:
     """a * b as rounded product and exact error."""
     product = a * b
-    scaled = SPLITTER * a
-    a_high = scaled - (scaled - a)
-    a_low = a - a_high
-    scaled = SPLITTER * b
-    b_high = scaled - (scaled - b)
-    b_low = b - b_high
-    return product, ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low
+    return product, fused(a, b, 0.0 - product)
 
 
 @merged

@@ -32,7 +32,8 @@ def _kernel() -> Callable[[int, Vector], int]:
     from pzos.games._compile import announce_compilation
     from pzos.games._routing_kernel import respond
 
-    empty = np.ones(16, dtype=np.int64)
+    empty = np.zeros(16, dtype=np.int64)
+    empty[1] = 1  # one edge, no class
     with announce_compilation("routing follower"):
         respond(int(empty.ctypes.data), np.empty(0))
     dispatcher: Any = respond

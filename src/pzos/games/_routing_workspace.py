@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pzos.games._routing_layout import HEADER, INTEGER_VIEWS, Integers, Views, shapes
+from pzos.games._routing_layout import HEADER, INTEGER_VIEWS, LANE_VIEWS, Integers, Views, shapes
 from pzos.types import Vector
 
 if TYPE_CHECKING:
@@ -26,7 +26,8 @@ class Workspace:
         integers = HEADER + sum(prod(shape) for shape in sizes[:INTEGER_VIEWS])
         self.ints: Integers = np.zeros(integers, dtype=np.int64)
         self.floats: Vector = np.zeros(sum(prod(shape) for shape in sizes[INTEGER_VIEWS:]))
-        self.ints[:HEADER] = game.vertices, game.edges, game.classes, capacity, self.floats.ctypes.data
+        lanes = self.floats.size - sum(prod(shape) for shape in sizes[-LANE_VIEWS:])
+        self.ints[:HEADER] = game.vertices, game.edges, game.classes, capacity, self.floats.ctypes.data, lanes
         self.address = int(self.ints.ctypes.data)
         self.views = Views(
             *parts(self.ints[HEADER:], sizes[:INTEGER_VIEWS]), *parts(self.floats, sizes[INTEGER_VIEWS:])
