@@ -6,6 +6,7 @@ the last solve in twice the precision, the same certificate. Lanes where a flow 
 or cycle is too cheap, are left to the search. Which rows go this way never shows: the exact flow, rounded, is unique.
 """
 
+from pzos.games._routing_columns import triangular_solves
 from pzos.games._routing_compile import at, compiled, inlined, merged
 from pzos.games._routing_lanes import ALL, WIDTH, Lanes, below, fused, lanes_at, larger, magnitude, put_lanes
 from pzos.games._routing_layout import (
@@ -19,7 +20,8 @@ from pzos.games._routing_layout import (
     TOTAL,
     Integers,
 )
-from pzos.games._routing_polish import NEAR_MIDPOINT, two_product, two_sum
+from pzos.games._routing_polish import NEAR_MIDPOINT
+from pzos.games._routing_twice import two_product, two_sum
 from pzos.games._routing_views import lane_views, views
 from pzos.types import Matrix, Vector
 
@@ -53,23 +55,8 @@ def spread_tolls(rows: Vector, first: int, number: int, toll: Matrix) -> tuple[i
 
 
 @merged
-def triangular_solves(rows: int, factor: Matrix, step: Matrix) -> None:
-    """Newton step from the negative reduced costs in `step`, in place; all updates of a row are independent."""
-    for k in range(rows):
-        value = lanes_at(step, k) * factor[k, k]
-        put_lanes(step, k, value)
-        for row in range(k + 1, rows):
-            put_lanes(step, row, fused(-factor[row, k], value, lanes_at(step, row)))
-    for row in range(rows - 1, -1, -1):
-        value = lanes_at(step, row) * factor[row, row]
-        put_lanes(step, row, value)
-        for k in range(row):
-            put_lanes(step, k, fused(-factor[row, k], value, lanes_at(step, k)))
-
-
-@merged
 def first_flows(
-    total: int, active: Integers, columns: Integers, rate: Matrix, flow: Vector, paid: Vector, price: Matrix,
+    total: int, active: Integers, columns: Integers, rate: Matrix, flow: Vector, paid: Matrix, price: Matrix,
     factor: Matrix, toll: Matrix, flows: Matrix, prices: Matrix, step: Matrix,
 ) -> Lanes:  # fmt: skip
     """Flows of the optimum on the active columns, up to rounding; returns the lowest of them, with the sign turned."""
@@ -80,7 +67,7 @@ def first_flows(
         tolls = lanes_at(toll, columns[slot, FIRST])
         for k in range(FIRST + 1, FIRST + columns[slot, LENGTH]):
             tolls = tolls + lanes_at(toll, columns[slot, k])
-        cost = fused(tolls, rate[0, group], price[0, slot] - paid[slot])
+        cost = fused(tolls, rate[0, group], price[0, slot] - paid[0, slot])
         put_lanes(prices, position, cost)
         if position >= classes:
             base = lanes_at(prices, group) if columns[slot, CYCLE] == 0 else cost * 0.0
@@ -154,8 +141,9 @@ def savings(
     sequence: Integers, rate: Matrix, guard: Matrix, toll: Matrix, latency: Matrix, cost: Matrix, label: Matrix,
 ) -> tuple[Lanes, Lanes]:  # fmt: skip
     """What class i could save: by one edge outside the remembered forest at most, and by the path of the forest."""
+    block, lane = i // WIDTH * tail.size, i % WIDTH
     for e in range(tail.size):
-        put_lanes(cost, e, fused(lanes_at(toll, e), rate[0, i], lanes_at(latency, e)) + guard[i, e])
+        put_lanes(cost, e, fused(lanes_at(toll, e), rate[0, i], lanes_at(latency, e)) + guard[block + e, lane])
     for k in range(label.shape[0]):
         vertex = at(sequence[i, k])
         edge = parent[i, vertex]
@@ -250,8 +238,8 @@ def respond_together(rows: Vector, first: int, number: int, space: int) -> int:
     are left, and the scale of costs.
     """
     (tail, head, first_out, _, _, destination, _, count, active, _, columns, parent, sequence, _, slope, intercept,
-     demand, rate, guard, flow, paid, price, _, _, _, factor, _, _, _, _, _) = views(space)  # fmt: skip
-    toll, load, load_low, latency, latency_low, cost, flows, prices, lows, step, label = lane_views(space)
+     demand, rate, _, guard, flow, paid, price, _, _, _, factor, _, _, _, _, _) = views(space)  # fmt: skip
+    toll, load, load_low, latency, latency_low, cost, flows, prices, lows, step, label, _ = lane_views(space)
     total, classes = count[TOTAL], demand.size
     flow_size, fastest = flow_scale(demand), 0.0
     for i in range(classes):

@@ -10,8 +10,13 @@ from numba.extending import intrinsic
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
-at = np.uintp
+INTEGER, FLOAT = np.int64, np.float64
+
+at = cast(Callable[[int], int], np.uintp)
 """Index of an entry: compiled code need not ask whether an unsigned one counts from the end."""
+
+whole = cast(Callable[[int], int], np.int64)
+"""A number not known at compile time: helpers are compiled once more for every constant they are called with."""
 
 _INNER = {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 _REORDERED = {"nnan", "nsz", "reassoc", "contract"}

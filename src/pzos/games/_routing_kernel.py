@@ -7,6 +7,7 @@ from zlib import crc32
 
 import numba
 import numpy as np
+from numba import carray
 
 from pzos.games._routing_active_set import (
     FAILED,
@@ -20,13 +21,14 @@ from pzos.games._routing_active_set import (
     set_reduced,
 )
 from pzos.games._routing_batch import flow_scale, respond_together
-from pzos.games._routing_columns import fill_gram
-from pzos.games._routing_compile import compiled, inlined, merged, reordered
+from pzos.games._routing_columns import changed, fill_gram, invert
+from pzos.games._routing_compile import FLOAT, compiled, inlined, merged, pointer, reordered, whole
 from pzos.games._routing_lanes import WIDTH
 from pzos.games._routing_layout import (
     CERTIFIED,
     COLD,
     FIRST,
+    INVERTED,
     LENGTH,
     PAUSE,
     PERTURBED,
@@ -36,16 +38,17 @@ from pzos.games._routing_layout import (
     TINY_COST,
     TINY_FLOW,
     TOTAL,
+    UNCHANGED,
     Integers,
 )
 from pzos.games._routing_polish import ZERO, exact_state, polish
 from pzos.games._routing_pricing import (
     arrange_forest,
     correct_labels,
-    is_violated,
     label_forest,
     trace_cycle,
     trace_path,
+    violations,
 )
 from pzos.games._routing_views import lane_views, views
 from pzos.types import Matrix, Vector
@@ -101,6 +104,7 @@ def reset(
     for k in range(capacity):
         spare[k] = capacity - 1 - k
     count[SPARE], count[TOTAL], count[READY] = capacity - classes, classes, 1
+    changed(count)
     for e in range(mark.size):
         mark[e] = load[0, e] = 0.0
     for i in range(classes):
@@ -120,13 +124,11 @@ def reset(
 def cheapest(i: int, tolerance: float, tolls: Vector, parts: Any) -> int:
     """Bring the forest of class i up to date: -1, or the edge that closes a negative cycle with it."""
     (tail, head, first_out, out_edge, _, _, _, _, _, _, _, parent, sequence, queue,
-     _, _, _, rate, guard, _, _, _, _, _, _, _, _, latency, scratch, label, _) = parts  # fmt: skip
-    cost = scratch[1]
+     _, _, _, rate, _, guard, _, _, _, _, _, _, _, _, latency, scratch, label, _) = parts  # fmt: skip
+    cost, block, lane = scratch[1], i // WIDTH * tail.size, i % WIDTH
     for e in range(tail.size):
-        cost[e] = latency[0, e] + tolls[e] * rate[0, i] + guard[i, e]
+        cost[e] = latency[0, e] + tolls[e] * rate[0, i] + guard[block + e, lane]
     label_forest(i, tail, cost, parent, sequence, label)
-    if not is_violated(i, tolerance, tail, head, cost, label):
-        return -1
     closing = correct_labels(i, tolerance, tail, head, first_out, out_edge, cost, parent, label, queue)
     arrange_forest(i, tail, parent, sequence, queue)
     label_forest(i, tail, cost, parent, sequence, label)
@@ -134,15 +136,26 @@ def cheapest(i: int, tolerance: float, tolls: Vector, parts: Any) -> int:
 
 
 @inlined
-def enlarge(tolerance: float, tolls: Vector, parts: Any) -> tuple[int, int, float]:
+def enlarge(
+    tolerance: float, tolls: Vector, parts: Any, lane_cost: Matrix, lane_label: Matrix
+) -> tuple[int, int, float]:
     """Price every class: how it went, the number of columns found too cheap, and the largest saving they offer."""
-    (tail, head, _, _, origin, destination, _, count, active, spare, columns, parent, _, _, slope, _, demand,
-     rate, _, flow, toll, price, reduced, step, gram, factor, _, latency, scratch, label, _) = parts  # fmt: skip
-    found, saving = 0, 0.0
+    (tail, head, _, _, origin, destination, _, count, active, spare, columns, parent, sequence, _, slope, _, demand,
+     rate, rates, guard, flow, toll, price, reduced, step, gram, factor, _, latency, scratch, label,
+     _) = parts  # fmt: skip
+    found, saving, violated = 0, 0.0, 0
     set_prices(0, demand.size, active, columns, toll, latency, price, reduced)
     for i in range(demand.size):
-        closing = cheapest(i, tolerance, tolls, parts)
-        excess = price[0, active[i]] - label[i, destination[i]]
+        lane = i % WIDTH
+        if lane == 0:
+            violated = violations(
+                i // WIDTH, tolerance, tolls, tail, head, parent, sequence, rates, guard, latency, lane_cost, lane_label
+            )  # fmt: skip
+        closing, least = -1, lane_label[destination[i], lane]
+        if violated >> lane & 1:
+            closing = cheapest(i, tolerance, tolls, parts)
+            least = label[i, destination[i]]
+        excess = price[0, active[i]] - least
         if closing < 0:
             saving = max(saving, excess)
             if excess <= tolerance:
@@ -192,31 +205,36 @@ def lowest_flow(total: int, active: Integers, flow: Vector) -> float:
 @compiled
 def search(tolls: Vector, largest_toll: float, space: int) -> tuple[int, float]:
     """From the present columns to the equilibrium: how it went, and the certified relative gap."""
-    parts = views(space)
-    (_, _, first_out, _, _, _, _, count, active, spare, columns, _, _, _, slope, intercept, demand, rate, _,
+    parts, lanes = views(space), lane_views(space)
+    (_, _, first_out, _, _, _, _, count, active, spare, columns, _, _, _, slope, intercept, demand, rate, _, _,
      flow, toll, price, reduced, step, gram, factor, load, latency, _, _, _) = parts  # fmt: skip
     flow_size = flow_scale(demand)
+    lane_cost, lane_step, lane_label, inverse = lanes[5], lanes[9], lanes[10], lanes[11]
+    if count[UNCHANGED] == 2:  # they seem to stay
+        invert(count[TOTAL] - demand.size, factor, lane_step, inverse)
+        count[INVERTED] = 1
     change_tolls(count[TOTAL], active, columns, tolls, rate, toll, price)
     set_reduced(count[TOTAL], active, columns, price, reduced)
     for _ in range(20 + 4 * active.size):
         status = balance(
             TINY_FLOW * flow_size, count, active, spare, columns, slope, intercept, rate, flow, toll, price, reduced,
-            step, gram, factor, load, latency,
+            step, gram, factor, inverse, load, latency,
         )  # fmt: skip
         if status != OPTIMAL:
             return status, np.inf
         exact_state(count[TOTAL], active, columns, slope, intercept, demand, flow, price, load, latency)
         scale = cost_scale(largest_toll, rate, latency)
-        status, found, saving = enlarge(TINY_COST * first_out.size * scale, tolls, parts)
+        status, found, saving = enlarge(TINY_COST * first_out.size * scale, tolls, parts, lane_cost, lane_label)
         if status != OPTIMAL:
             return status, np.inf
         if found == 0:
             residual = polish(
-                count[TOTAL], CERTIFIED * flow_size, active, columns, tolls, slope, intercept, demand, rate, flow,
-                price, reduced, step, factor, load, latency,
+                count[TOTAL], CERTIFIED * flow_size, count, active, columns, toll, slope, intercept, demand, flow,
+                price, reduced, step, factor, inverse, load, latency,
             )  # fmt: skip
             if residual < 0.0 or lowest_flow(count[TOTAL], active, flow) < -CERTIFIED * flow_size:
                 return FAILED, np.inf
+            count[UNCHANGED] += 1
             return OPTIMAL, max(saving, residual) / scale if scale > 0.0 else 0.0
     return FAILED, np.inf
 
@@ -226,14 +244,15 @@ def restart(space: int) -> None:
     """Cold start."""
     parts = views(space)
     (tail, _, _, _, origin, destination, first_parent, count, active, spare, columns, parent, sequence, queue, slope,
-     intercept, demand, _, _, flow, toll, price, reduced, _, gram, _, load, latency, scratch, _, _) = parts  # fmt: skip
+     intercept, demand, _, _, _, flow, toll, price, reduced, _, gram, _, load, latency, scratch, _,
+     _) = parts  # fmt: skip
     reset(
         tail, origin, destination, first_parent, count, active, spare, columns, parent, sequence, queue, slope, demand,
         flow, gram, load, scratch[0],
     )  # fmt: skip
     set_latency(slope, intercept, load, latency)
     for i in range(demand.size):
-        toll[active[i]] = 0.0
+        toll[0, active[i]] = 0.0
     set_prices(0, demand.size, active, columns, toll, latency, price, reduced)
 
 
@@ -285,7 +304,7 @@ def source_stamp() -> int:
 def respond_alone(row: int, rows: Vector, space: int, count: Integers, load: Matrix, moved: Vector, gap: Vector) -> int:
     """Replace the tolls of one row by the response."""
     edges = load.shape[1]
-    tolls = rows[row * edges : (row + 1) * edges]
+    tolls = carray(pointer(rows.ctypes.data, row * edges, FLOAT), (edges,))
     status, gap[row] = solve(tolls, space, count, moved)
     if status == OPTIMAL:
         for e in range(edges):
@@ -319,9 +338,9 @@ def _build(stamp: int) -> Callable[[int, Vector], int]:
     def respond(space: int, rows: Vector) -> int:
         """Replace tolls, row after row in one flat array, by responses; 8 * row + status of the first that failed."""
         parts, lanes = views(space), lane_views(space)
-        count, demand, load, moved, gap = parts[7], parts[16], parts[26], parts[28][2], parts[30]
+        count, demand, load, moved, gap = parts[7], parts[16], parts[27], parts[29][2], parts[31]
         zero = ZERO * (CERTIFIED * flow_scale(demand))
-        number, row = rows.size // load.shape[1], 0
+        number, row = rows.size // load.shape[1], whole(0)
         if stamp < 0:
             return -1
         while row < number:

@@ -32,7 +32,7 @@ class LanesType(numba.types.Type):  # type: ignore[misc]
         super().__init__(name="Lanes")
 
 
-@register_model(LanesType)  # type: ignore[untyped-decorator]
+@register_model(LanesType)
 class LanesModel(models.PrimitiveModel):  # type: ignore[misc]
     """Eight doubles are one vector of LLVM."""
 
@@ -56,7 +56,7 @@ def _spread(builder: Any, value: Any) -> Any:
 def _teach(operation: Callable[..., Any], instruction: str) -> None:
     """Teach numba an operator on lanes, and on lanes and a number."""
 
-    @infer_global(operation)  # type: ignore[untyped-decorator]
+    @infer_global(operation)
     class Operator(ConcreteTemplate):  # type: ignore[misc]
         cases = tuple(signature(LANES, *pair) for pair in _PAIRS)
 

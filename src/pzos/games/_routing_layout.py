@@ -25,9 +25,10 @@ ROWS = 64
 LANES = 8
 """Rows of a batch that go side by side."""
 
-TOTAL, SPARE, READY, DROPS, PAUSE, RESPONSES, COLD, PERTURBED, STEPS, ENTERED, COUNTS = range(11)
+TOTAL, SPARE, READY, DROPS, PAUSE, UNCHANGED, INVERTED, RESPONSES, COLD, PERTURBED, STEPS, ENTERED, COUNTS = range(13)
 """Places in `tally`: active columns, unused slots, whether there is a past, drops since the factor was fresh, how
-many more rows are not worth trying side by side; then statistics: responses, cold restarts, perturbed restarts,
+many more rows are not worth trying side by side, responses since the columns changed, whether the inverse is up to
+date; then statistics: responses, cold restarts, perturbed restarts,
 Newton steps and columns let in."""
 
 GROUP, CYCLE, LENGTH, FIRST = 0, 1, 2, 3
@@ -67,10 +68,14 @@ class Views(NamedTuple):
     demand: Vector
     rate: Matrix
     """1 / sensitivity, and what rounding took from it."""
+    rates: Matrix
+    """1 / sensitivity again, eight classes side by side."""
     guard: Matrix
-    """Infinite where an edge leads from vertices the class cannot reach into those it can (never walked), else 0."""
+    """Infinite where an edge leads from vertices the class cannot reach into those it can (never walked), else 0; eight
+    classes side by side, the edges of the first eight classes first."""
     flow: Vector
-    toll: Vector
+    toll: Matrix
+    """Perceived tolls of the columns, and what rounding took from them."""
     price: Matrix
     reduced: Vector
     step: Vector
@@ -97,11 +102,14 @@ class Views(NamedTuple):
     lane_low: Matrix
     lane_step: Matrix
     lane_label: Matrix
+    inverse: Matrix
+    """Inverse of the reduced Hessian, eight columns side by side; made once the columns outlive a response."""
 
 
 def shapes(vertices: int, edges: int, classes: int, capacity: int) -> tuple[tuple[int, ...], ...]:
     """Shapes of the views in their order; the first 14 are of integers."""
     n, m, k, c = vertices, edges, classes, capacity
+    b = -(-classes // LANES)
     ints = (
         (m,),
         (m,),
@@ -119,11 +127,11 @@ def shapes(vertices: int, edges: int, classes: int, capacity: int) -> tuple[tupl
         (4, n),
     )
     floats = (
-        (m,), (m,), (k,), (2, k), (k, m), (c,), (c,), (2, c), (c,), (c,), (c, c), (c, c), (2, m), (2, m), (3, m),
-        (k, n), (ROWS,),
+        (m,), (m,), (k,), (2, k), (b, LANES), (b * m, LANES), (c,), (2, c), (2, c), (c,), (c + LANES,), (c, c), (c, c),
+        (2, m), (2, m), (3, m), (k, n), (ROWS,),
     )  # fmt: skip
-    lanes = ((m, LANES),) * 6 + ((c, LANES),) * 4 + ((n, LANES),)
+    lanes = ((m, LANES),) * 6 + ((c, LANES),) * 4 + ((n, LANES), (-(-c // LANES) * c, LANES))
     return ints + floats + lanes
 
 
-INTEGER_VIEWS, LANE_VIEWS = 14, 11
+INTEGER_VIEWS, LANE_VIEWS = 14, 12

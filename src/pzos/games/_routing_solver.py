@@ -85,19 +85,22 @@ class Equilibrium:
 
 
 class Solver:
-    """The solver of one game in one thread; what it keeps only speeds up the next response."""
+    """The solver of one game in one thread; what it keeps only speeds up the next response.
 
-    __slots__ = ("_address", "_game", "_kernel", "_shape", "_space", "interior")
+    ``kernel(address, tolls)`` replaces a flat array of tolls by responses; 0, or where and how it failed.
+    """
+
+    __slots__ = ("_game", "_space", "address", "interior", "kernel", "shape")
 
     def __init__(self, game: RoutingGame) -> None:
         self._game = game
-        self._kernel = _kernel()
+        self.kernel = _kernel()
         self._use(Workspace(game, min(FIRST_CAPACITY, self._most_columns()) + game.classes))
-        self._shape = (game.edges,)
+        self.shape = (game.edges,)
         self.interior = 0
 
     def _use(self, space: Workspace) -> None:
-        self._space, self._address = space, space.address
+        self._space, self.address = space, space.address
 
     def _most_columns(self) -> int:
         """Free columns are linearly independent vectors over the edges, and one more may be on its way in."""
@@ -110,22 +113,19 @@ class Solver:
         count = self._space.views.tally
         return int(count[RESPONSES]) + self.interior, int(count[COLD]), int(count[PERTURBED])
 
-    def quick(self, tolls: Any) -> Vector | None:
-        """Return the responses to an array of doubles in one compiled call; None where it needs a second look."""
-        flows: Vector
-        if tolls.shape == self._shape:
-            flows = tolls.copy()  # contiguous, and the kernel replaces tolls by flows
-            code = self._kernel(self._address, flows)
-        elif tolls.ndim == 2 and tolls.shape[1:] == self._shape and len(tolls) <= ROWS:
-            flows = tolls.copy()
-            code = self._kernel(self._address, flows.reshape(-1))
-        else:
+    def stack(self, tolls: Any) -> Matrix | None:
+        """Return the responses to a stack of doubles in one compiled call; None where it needs a second look."""
+        if tolls.ndim != 2 or tolls.shape[1:] != self.shape or len(tolls) > ROWS:
             return None
-        if code == 0:
-            return flows
-        if not np.isfinite(tolls).all():
+        flows: Matrix = tolls.copy()  # contiguous, and the kernel replaces tolls by flows
+        code = self.kernel(self.address, flows.reshape(-1))
+        return flows if code == 0 else self.second_look(flows, code)
+
+    def second_look(self, flows: Any, code: int) -> Any:
+        """Go on with flows (tolls from the failed row on) after a call that ended with `code`; None if not finite."""
+        rows = flows.reshape(-1, self._game.edges)
+        if not np.isfinite(rows).all():
             return None
-        rows = flows.reshape(-1, tolls.shape[-1])
         self._settle(rows, np.empty(len(rows)), code)
         return flows
 
@@ -134,7 +134,7 @@ class Solver:
         flows, gaps = np.array(rows, dtype=np.float64, order="C"), np.empty(len(rows))
         for first in range(0, len(rows), ROWS):
             part = flows[first : first + ROWS]
-            self._settle(part, gaps[first : first + ROWS], self._kernel(self._address, part.reshape(-1)))
+            self._settle(part, gaps[first : first + ROWS], self.kernel(self.address, part.reshape(-1)))
         return flows, gaps
 
     def _settle(self, flows: Matrix, gaps: Vector, code: int) -> None:
@@ -151,7 +151,7 @@ class Solver:
             else:
                 flows[first], gaps[first] = self._fall_back(flows[first])
                 first += 1
-            code = 0 if first == gaps.size else self._kernel(self._address, flows[first:].reshape(-1))
+            code = 0 if first == gaps.size else self.kernel(self.address, flows[first:].reshape(-1))
 
     def _grow(self) -> None:
         from pzos.games._routing_layout import RESPONSES

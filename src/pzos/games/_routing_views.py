@@ -2,13 +2,10 @@
 
 from typing import Any
 
-import numpy as np
 from numba import carray
 
-from pzos.games._routing_compile import merged, pointer
+from pzos.games._routing_compile import FLOAT, INTEGER, merged, pointer
 from pzos.games._routing_layout import COUNTS, FIRST, HEADER, LANES, ROWS
-
-INTEGER, FLOAT = np.int64, np.float64
 
 
 @merged
@@ -34,10 +31,14 @@ def views(space: int) -> Any:
     intercept, j = carray(pointer(floats, j, FLOAT), (m,)), j + m
     demand, j = carray(pointer(floats, j, FLOAT), (k,)), j + k
     rate, j = carray(pointer(floats, j, FLOAT), (2, k)), j + 2 * k
-    guard, j = carray(pointer(floats, j, FLOAT), (k, m)), j + k * m
-    flow, toll, j = carray(pointer(floats, j, FLOAT), (c,)), carray(pointer(floats, j + c, FLOAT), (c,)), j + 2 * c
+    b = (k + LANES - 1) // LANES
+    rates, j = carray(pointer(floats, j, FLOAT), (b, LANES)), j + b * LANES
+    guard, j = carray(pointer(floats, j, FLOAT), (b * m, LANES)), j + b * m * LANES
+    flow, j = carray(pointer(floats, j, FLOAT), (c,)), j + c
+    toll, j = carray(pointer(floats, j, FLOAT), (2, c)), j + 2 * c
     price, j = carray(pointer(floats, j, FLOAT), (2, c)), j + 2 * c
-    reduced, step, j = carray(pointer(floats, j, FLOAT), (c,)), carray(pointer(floats, j + c, FLOAT), (c,)), j + 2 * c
+    reduced, j = carray(pointer(floats, j, FLOAT), (c,)), j + c
+    step, j = carray(pointer(floats, j, FLOAT), (c + LANES,)), j + c + LANES
     gram, j = carray(pointer(floats, j, FLOAT), (c, c)), j + c * c
     factor, j = carray(pointer(floats, j, FLOAT), (c, c)), j + c * c
     load, j = carray(pointer(floats, j, FLOAT), (2, m)), j + 2 * m
@@ -47,8 +48,8 @@ def views(space: int) -> Any:
     gap = carray(pointer(floats, j, FLOAT), (ROWS,))
     return (
         tail, head, first_out, out_edge, origin, destination, first_parent, count, active, spare, columns, parent,
-        sequence, queue, slope, intercept, demand, rate, guard, flow, toll, price, reduced, step, gram, factor, load,
-        latency, scratch, label, gap,
+        sequence, queue, slope, intercept, demand, rate, rates, guard, flow, toll, price, reduced, step, gram, factor,
+        load, latency, scratch, label, gap,
     )  # fmt: skip
 
 
@@ -68,8 +69,10 @@ def lane_views(space: int) -> Any:
     lane_price, j = carray(pointer(floats, j, FLOAT), (c, LANES)), j + LANES * c
     lane_low, j = carray(pointer(floats, j, FLOAT), (c, LANES)), j + LANES * c
     lane_step, j = carray(pointer(floats, j, FLOAT), (c, LANES)), j + LANES * c
-    lane_label = carray(pointer(floats, j, FLOAT), (n, LANES))
+    lane_label, j = carray(pointer(floats, j, FLOAT), (n, LANES)), j + LANES * n
+    b = (c + LANES - 1) // LANES
+    inverse = carray(pointer(floats, j, FLOAT), (b * c, LANES))
     return (
         lane_toll, lane_load, lane_load_low, lane_latency, lane_latency_low, lane_cost, lane_flow, lane_price, lane_low,
-        lane_step, lane_label,
+        lane_step, lane_label, inverse,
     )  # fmt: skip

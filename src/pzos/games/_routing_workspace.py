@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pzos.games._routing_layout import HEADER, INTEGER_VIEWS, LANE_VIEWS, Integers, Views, shapes
+from pzos.games._routing_layout import HEADER, INTEGER_VIEWS, LANE_VIEWS, LANES, Integers, Views, shapes
 from pzos.types import Vector
 
 if TYPE_CHECKING:
@@ -55,7 +55,11 @@ def fill_network(network: Views, game: RoutingGame) -> None:
     for i in range(game.classes):
         parent, reached = breadth_first(network, int(game.origin[i]))
         network.first_parent[i] = parent
-        network.guard[i] = np.where(~reached[game.tail] & reached[game.head], np.inf, 0.0)
+        block, lane = divmod(i, LANES)
+        network.rates[block, lane] = network.rate[0, i]
+        network.guard[block * game.edges : (block + 1) * game.edges, lane] = np.where(
+            ~reached[game.tail] & reached[game.head], np.inf, 0.0
+        )
 
 
 def breadth_first(network: Views, origin: int) -> tuple[Integers, np.ndarray[tuple[int], np.dtype[np.bool_]]]:

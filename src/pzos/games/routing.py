@@ -32,7 +32,7 @@ from pzos.types import Matrix, Vector
 
 Integers = npt.NDArray[np.int64]
 _FIELDS = ("tail", "head", "slope", "intercept", "origin", "destination", "demand", "sensitivity")
-_DOUBLE = np.dtype(np.float64)
+_ARRAY, _DOUBLE = np.ndarray, np.dtype(np.float64)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -115,10 +115,17 @@ class RoutingGame:
             solver: Solver = self._threads.solver
         except AttributeError:
             solver = self._solver()
-        if type(tolls) is np.ndarray and tolls.dtype == _DOUBLE:
-            flows = solver.quick(tolls)
-            if flows is not None:
-                return flows
+        if type(tolls) is _ARRAY and tolls.dtype is _DOUBLE:
+            if tolls.shape == solver.shape:  # the usual case, straight from here: every call costs
+                flows = tolls.copy()
+                code = solver.kernel(solver.address, flows)
+                if code == 0:
+                    return flows
+                answers: npt.NDArray[np.float64] | None = solver.second_look(flows, code)
+            else:
+                answers = solver.stack(tolls)
+            if answers is not None:
+                return answers
         rows, is_single = checked_tolls("RoutingGame.response", tolls, self.edges)
         answers, _ = solver.many(rows)
         return answers[0] if is_single else answers
