@@ -1,4 +1,4 @@
-"""The routing and the security game given as G and a polyhedron, against their followers; part of `followers.py`."""
+"""The routing and the security game given as G and a polyhedron, against their followers: part of followers.py."""
 
 import numpy as np
 
