@@ -133,7 +133,8 @@ class RoutingGame:
     def certified_response(self, tolls: npt.ArrayLike) -> tuple[Matrix, Vector]:
         """Return the responses to a stack of rows (or one vector, as one row) and the relative equilibrium gap of each.
 
-        The gap is the most that any traveller could save by another path, relative to the largest perceived edge cost.
+        The gap is the most that any traveller could save by another path, relative to the largest perceived edge
+        cost (or to the cost of a unit of flow on the steepest edge, if that is more).
         """
         rows, _ = checked_tolls("RoutingGame.certified_response", tolls, self.edges)
         return self._solver().many(rows)
