@@ -115,7 +115,7 @@ class RoutingGame:
             solver: Solver = self._threads.solver
         except AttributeError:
             solver = self._solver()
-        if type(tolls) is _ARRAY and tolls.dtype is _DOUBLE:
+        if type(tolls) is _ARRAY and tolls.dtype == _DOUBLE:
             if tolls.shape == solver.shape:  # the usual case, straight from here: every call costs
                 flows = tolls.copy()
                 code = solver.kernel(solver.address, flows)
