@@ -187,6 +187,16 @@ def write_boundaries(steps: int = 2, every: int = 1) -> dict[str, int]:
     return counts
 
 
+def apart(function: str, *arguments: str, preload: str = "") -> dict[str, int]:
+    """Run one function of this file in a fresh process: one with threads of other libraries should not be forked."""
+    where = str(Path(pzos.__file__).resolve().parent.parent)
+    environment = {**os.environ, "PYTHONPATH": where, **({"LD_PRELOAD": preload} if preload else {})}
+    command = [sys.executable, __file__, function, *arguments]
+    done = subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE, text=True)
+    counts: dict[str, int] = json.loads(done.stdout)
+    return counts
+
+
 def with_shim(function: str, *arguments: str) -> dict[str, int] | None:
     """Run one function of this file in a process that has the shim preloaded; None without a compiler."""
     compiler = shutil.which("cc") or shutil.which("gcc")
@@ -195,24 +205,20 @@ def with_shim(function: str, *arguments: str) -> dict[str, int] | None:
     with tempfile.TemporaryDirectory() as folder:
         library = Path(folder, "shim.so")
         subprocess.run([compiler, "-shared", "-fPIC", "-O1", "-o", str(library), str(SHIM), "-ldl"], check=True)
-        where = str(Path(pzos.__file__).resolve().parent.parent)
-        environment = {**os.environ, "LD_PRELOAD": str(library), "PYTHONPATH": where}
-        command = [sys.executable, __file__, function, *arguments]
-        done = subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE, text=True)
-    counts: dict[str, int] = json.loads(done.stdout)
-    return counts
+        return apart(function, *arguments, preload=str(library))
 
 
 def main(arguments: list[str]) -> int:
-    if arguments[:1] == ["write_boundaries"]:
-        print(json.dumps(write_boundaries(*map(int, arguments[1:]))))
+    parts: dict[str, Any] = {"write_boundaries": write_boundaries, "random_kills": random_kills}
+    if arguments and arguments[0] in parts:
+        print(json.dumps(parts[arguments[0]](*map(int, arguments[1:]))))
         return 0
     kills = int(arguments[0]) if arguments else 200
     print(f"pzos {pzos.__version__}  numpy {np.__version__}  python {sys.version.split()[0]}")
-    parts = {"random moments": random_kills(kills), "chained": chained_kills()}
-    parts["write boundaries"] = with_shim("write_boundaries") or {}
+    found = {"random moments": random_kills(kills), "chained": chained_kills()}
+    found["write boundaries"] = with_shim("write_boundaries") or {}
     bad = 0
-    for name, counts in parts.items():
+    for name, counts in found.items():
         print(f"{name}: " + (", ".join(f"{label} {count}" for label, count in counts.items()) or "skipped (no cc)"))
         bad += sum(counts.get(label, 0) for label in ("different", "too many calls", "tells left unsynced"))
     print("met" if bad == 0 else "NOT MET")
