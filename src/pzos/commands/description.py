@@ -162,11 +162,12 @@ def load(name: Any, folder: Path) -> Any:
     module_name, _, attribute = str(name).partition(":")
     if not attribute:
         raise InvalidInput(f"{name!r}: expected module:name or file.py:name; add a colon and a name")
-    if str(folder) not in sys.path:
-        sys.path.insert(0, str(folder))
     if module_name.endswith(".py"):
-        sys.path.insert(0, str((folder / module_name).parent))
-        module_name = Path(module_name).stem
+        folder, module_name = (folder / module_name).parent, Path(module_name).stem
+    folder = folder.resolve()
+    if str(folder) not in sys.path[:1]:
+        sys.path.insert(0, str(folder))
+    _forget_namesake(module_name, folder)
     try:
         module = importlib.import_module(module_name)
     except ImportError as error:
@@ -174,3 +175,11 @@ def load(name: Any, folder: Path) -> Any:
     if not hasattr(module, attribute):
         raise InvalidInput(f"{name!r}: module {module_name} has no {attribute!r}; check the spelling")
     return getattr(module, attribute)
+
+
+def _forget_namesake(module_name: str, folder: Path) -> None:
+    """Make room for the module in ``folder`` if another study's module of the same name is loaded."""
+    loaded = sys.modules.get(module_name)
+    wanted = folder / f"{module_name}.py"
+    if loaded is not None and wanted.is_file() and getattr(loaded, "__file__", None) != str(wanted):
+        del sys.modules[module_name]
