@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from pzos.commands.description import load
+from pzos.commands.description import load, read_description
 from pzos.errors import InvalidInput
+from pzos.solvers.smoothing import PZOS
+from pzos.solvers.trust_region import CompositeTrustRegion
 
 
 def write(folder: Path, answer: int) -> Path:
@@ -37,3 +39,26 @@ def test_what_cannot_be_found_is_named(name, words, tmp_path):
     folder = write(tmp_path / "faults", 1)
     with pytest.raises(InvalidInput, match=words):
         load(name, folder)
+
+
+MODEL = """
+import numpy as np
+import pzos
+
+leader = pzos.leader_from_functions(
+    lambda x, y: float(y @ y), lambda x, y: np.zeros_like(x), lambda x, y: 2.0 * y
+)
+"""
+
+
+def test_without_a_solver_the_default_is_taken_whatever_the_limits(tmp_path):
+    (tmp_path / "chosen.py").write_text(MODEL)
+    toml = tmp_path / "chosen.toml"
+    text = 'leader = "chosen:leader"\nx0 = [1.0, 2.0]\n'
+    toml.write_text(text + "queries = 10\n")
+    first = read_description(toml).solver
+    toml.write_text(text + "queries = 9999\n")
+    assert isinstance(first, CompositeTrustRegion)
+    assert read_description(toml).solver == first
+    toml.write_text(text + '[solver]\nkind = "PZOS"\n')
+    assert read_description(toml).solver == PZOS()
