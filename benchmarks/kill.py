@@ -3,8 +3,8 @@
 Run:  python benchmarks/kill.py [KILLS]          (200 by default; needs fork; a C compiler for the write boundaries)
 
 1. SIGKILL at random moments; every resume must end with the bytes of the undisturbed trajectory, and the follower may
-   have been called at most once more per kill and query in flight. A query is in flight from when it is handed out until
-   its answer is on the disk: one at a time without workers, the five of a batch with 4 threads.
+   have been called at most once more per kill and query in flight. A query is in flight from when it is handed out
+   until its answer is on the disk: one at a time without workers, the five of a batch with 4 threads.
 2. The same study killed again and again until it ends by itself.
 3. Death at every single call that changes a file, before it and half-way through it (benchmarks/kill_shim.c), and after
    every ``tell`` no byte written is left unsynced.

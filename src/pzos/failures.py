@@ -16,8 +16,8 @@ from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 
-from pzos.errors import Faults, FollowerFailure, FollowerTimeout
-from pzos.oracle import Oracle, respond, respond_all
+from pzos.errors import Faults, FollowerFailure, FollowerTimeout, PzosError
+from pzos.oracle import Oracle, abandon, outcome_of, respond, respond_all
 from pzos.types import Query, Response, Vector, all_finite
 from pzos.workers import Workers
 
@@ -161,6 +161,7 @@ class TolerantOracle(Oracle):
     def _answer_there(self, executor: Executor, tasks: list[_Task]) -> Iterator[Response]:
         running: dict[Future[Any], _Task] = {self._submit(executor, task): task for task in tasks}
         waiting: list[tuple[float, int, _Task]] = []
+        failure: PzosError | None = None
         try:
             while running or waiting:
                 while waiting and waiting[0][0] <= time.monotonic():
@@ -173,18 +174,29 @@ class TolerantOracle(Oracle):
                 for future in wait(running, timeout=pause, return_when=FIRST_COMPLETED).done:
                     task = running.pop(future)
                     try:
-                        responses = self._accepted(task, _as_list(future.result()))
-                    except FollowerFailure as error:
-                        if self._failed(task, error):
-                            yield from self._given_up(task)
-                        else:
-                            due = time.monotonic() + self.tolerance.pause(len(task.reasons))
-                            heapq.heappush(waiting, (due, task.queries[0].index, task))
-                    else:
-                        yield from responses
+                        yield from self._settled(task, future, waiting)
+                    except PzosError as error:  # what has begun is paid for: let it end and keep its answer
+                        failure = failure or error
+                        running = {other: task for other, task in running.items() if not other.cancel()}
+                if failure is not None:
+                    waiting.clear()
         finally:
-            for future in running:
-                future.cancel()
+            abandon(running)
+        if failure is not None:
+            raise failure
+
+    def _settled(self, task: _Task, future: Future[Any], waiting: list[tuple[float, int, _Task]]) -> Iterator[Response]:
+        """Yield the answers of a job that ended; after a failure put it among those that wait, or give it up."""
+        try:
+            responses = self._accepted(task, _as_list(outcome_of(future)))
+        except FollowerFailure as error:
+            if self._failed(task, error):
+                yield from self._given_up(task)
+            else:
+                due = time.monotonic() + self.tolerance.pause(len(task.reasons))
+                heapq.heappush(waiting, (due, task.queries[0].index, task))
+        else:
+            yield from responses
 
     def _submit(self, executor: Executor, task: _Task) -> Future[Any]:
         if self.follower.batched:
