@@ -1,7 +1,7 @@
 """Followers that fail: try again, stop what hangs, and either raise or go on without the failed direction.
 
 A failure is an exception, a time-out, a dead worker, an answer that is not finite or not of the length of the others.
-It is never replaced by a penalty value. Every failed attempt is kept with its query.
+It is never replaced by a penalty value. Every failed attempt is kept with its query, also in the study file.
 """
 
 from __future__ import annotations
@@ -83,6 +83,10 @@ class _Task:
     def __init__(self, queries: list[Query]) -> None:
         self.queries = queries
         self.reasons: list[str] = []
+
+    def story(self) -> str:
+        """Return what went wrong, attempt by attempt."""
+        return "; ".join(f"attempt {number}: {reason}" for number, reason in enumerate(self.reasons, start=1))
 
 
 class TolerantOracle(Oracle):
@@ -218,7 +222,7 @@ class TolerantOracle(Oracle):
                 entry = int(np.nonzero(~np.isfinite(y))[0][0])
                 raise _NotFinite(f"{where}: the follower returned y[{entry}] = {y[entry]}: expected finite numbers")
         self._length = responses[0].y.size if responses else self._length
-        return responses
+        return [response._replace(retried=task.story()) for response in responses] if task.reasons else responses
 
     def _failed(self, task: _Task, error: FollowerFailure) -> bool:
         """Note a failed attempt; tell whether it was the last one."""
@@ -231,16 +235,15 @@ class TolerantOracle(Oracle):
         return len(task.reasons) >= self.tolerance.attempts
 
     def _given_up(self, task: _Task) -> Iterator[Response]:
-        reasons = "; ".join(f"attempt {number}: {text}" for number, text in enumerate(task.reasons, start=1))
         if self.tolerance.policy == "raise":
             where = ", ".join(f"{query.step}.{query.index}" for query in task.queries)
             raise FollowerFailure(
-                f"query {where} (step.index) failed {len(task.reasons)} times ({reasons}); "
+                f"query {where} (step.index) failed {len(task.reasons)} times ({task.story()}); "
                 'repair the follower, or go on without such queries with Tolerance(policy="drop")'
             )
         for query in task.queries:
             self.counts["given up"] += 1
-            yield Response(query.step, query.index, _EMPTY, failure=reasons)
+            yield Response(query.step, query.index, _EMPTY, failure=task.story())
 
 
 class _WrongShape(FollowerFailure):

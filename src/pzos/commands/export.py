@@ -52,7 +52,7 @@ def _answers(study: Path) -> dict[str, list[Any]]:
     finally:
         journal.close()
     x, y = ([as_array(data) for data in part] for part in ([row.x for row in rows], [row.y for row in rows]))
-    names = ("step", "index", "purpose", "gap", "seconds", "elapsed", "failure")
+    names = ("step", "index", "purpose", "gap", "seconds", "elapsed", "failure", "retried")
     columns: dict[str, list[Any]] = {name: [getattr(row, name) for row in rows] for name in names}
     for letter, arrays in (("x", x), ("y", y)):
         for entry in range(max((array.size for array in arrays), default=0)):
