@@ -22,7 +22,7 @@ from multiprocessing.process import BaseProcess
 from typing import Any, NamedTuple
 
 from pzos.blas import pin_threads
-from pzos.errors import Faults, FollowerFailure, FollowerTimeout, InvalidInput, shown
+from pzos.errors import Faults, FollowerFailure, FollowerTimeout, InvalidInput, PzosError, shown
 from pzos.processes import ONE_THREAD, kill_group, kill_tree
 
 _environment = threading.Lock()
@@ -135,6 +135,14 @@ class Workers(Executor):
             self.alive.discard(worker)
             worker.end()
 
+    def _started(self) -> _Worker:
+        try:
+            worker = _Worker(self._context)
+        except (RuntimeError, AssertionError) as error:  # multiprocessing refuses: no main guard, a daemonic process
+            raise _NotStarted(f"a worker process cannot be started here: {error}") from error
+        self.alive.add(worker)
+        return worker
+
     def _settle(self, job: _Job, worker: _Worker | None) -> _Worker | None:
         """Get the job done, whatever it takes, and return the worker that is left."""
         for _ in range(self.resubmits + 1):
@@ -143,13 +151,12 @@ class Workers(Executor):
                 return worker
             try:
                 if worker is None:
-                    worker = _Worker(self._context)
-                    self.alive.add(worker)
+                    worker = self._started()
                 job.future.worker = worker
                 if job.future.is_stopped():  # while its worker was being started
                     continue
                 ok, value = worker.ask(job.payload, self.timeout)
-            except InvalidInput as error:
+            except (InvalidInput, _NotStarted) as error:
                 job.future.set_exception(error)
                 return None
             except (EOFError, OSError):
@@ -173,6 +180,10 @@ class Workers(Executor):
             )
         )
         return None
+
+
+class _NotStarted(PzosError, RuntimeError):
+    """Worker processes cannot be started from this process."""
 
 
 class _Worker:
