@@ -207,7 +207,7 @@ class DaskExecutor(_Resubmitting):
             self._owned.append(cluster)
             address = cluster.scheduler_address
         try:
-            client = distributed.Client(address, timeout="10s", set_as_default=False)
+            client = distributed.Client(address, timeout=min(10.0, self.patience), set_as_default=False)
         except (OSError, ValueError, TimeoutError) as error:
             raise PzosError(
                 f"dask: no scheduler answers at {address!r} ({error}); start one with `dask scheduler`, "

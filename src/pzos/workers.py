@@ -244,8 +244,7 @@ def work(pipe: connection.Connection) -> None:
             try:
                 job = reduction.ForkingPickler.loads(payload)
             except Exception as error:  # noqa: BLE001  # unpickling runs the follower's own code
-                lost = FollowerFailure(f"a worker cannot find the follower ({error}); {_IMPORTABLE}")
-                pipe.send((False, lost))
+                pipe.send((False, InvalidInput(f"a worker cannot find the follower ({error}); {_IMPORTABLE}")))
             else:
                 pipe.send(_outcome(*job))
 
