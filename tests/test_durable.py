@@ -19,7 +19,15 @@ from pzos.durable import summary
 from pzos.journal import Journal
 
 DATA = Path(__file__).parent / "data"
-SOLVERS = [pzos.PZOS(batch=2), pzos.ZOS(batch=2), pzos.PZOS(step=pzos.Diminishing(0.05))]
+SOLVERS = [
+    pzos.PZOS(batch=2),
+    pzos.ZOS(batch=2),
+    pzos.PZOS(step=pzos.Diminishing(0.05)),
+    pzos.MemoryPZOS(step=pzos.DoWG(), batch=2),
+    pzos.MemoryPZOS(),
+    pzos.SecantPZOS(),
+    pzos.CompositeTrustRegion(),
+]
 
 
 def opened(path: Path, game: pzos.Problem, solver: Any = None, **given: Any) -> pzos.Study:

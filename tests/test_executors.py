@@ -72,7 +72,7 @@ def cluster() -> Iterator[Any]:
     # the workers find the test modules by the path of the driver
     os.environ["PYTHONPATH"] = os.pathsep.join([str(HERE), *sys.path])
     with distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, silence_logs=50
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0", silence_logs=50
     ) as made:
         yield made
 

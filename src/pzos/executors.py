@@ -202,7 +202,7 @@ class DaskExecutor(_Resubmitting):
             faults.check(count.isdigit() and int(count) > 0, "client", address, "local:N, N workers", "try local:4")
             faults.raise_if_any()
             cluster = distributed.LocalCluster(
-                n_workers=int(count), threads_per_worker=1, processes=True, dashboard_address=None
+                n_workers=int(count), threads_per_worker=1, processes=True, dashboard_address=":0"
             )
             self._owned.append(cluster)
             address = cluster.scheduler_address
