@@ -16,12 +16,13 @@ from numpy.random import Generator
 from pzos.errors import Faults, FollowerFailure, PzosError, shown
 from pzos.follower import Answer, Follower, as_follower
 from pzos.keys import Keys, Role
-from pzos.types import FLOAT64, Query, Response, Vector, float_array
+from pzos.types import FLOAT64, Purpose, Query, Response, Vector, float_array
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor, Future
 
 _NOT_REPORTED = float("nan")
+_PROBES = 2**32
 
 
 class Oracle:
@@ -83,7 +84,18 @@ class Oracle:
     def _generator(self, query: Query) -> Generator | None:
         if not self.follower.seeded:
             return None
-        return self.keys.generator(Role.NOISE, query.step, 0 if self.follower.common else query.index)
+        return self.keys.generator(Role.NOISE, query.step, 0 if self.follower.common else _noise_index(query))
+
+
+def _noise_index(query: Query) -> int:
+    """Return the address of a query's noise within its step.
+
+    The query at the iterate has the same one whatever its place in the batch, so that the closing query of a study is
+    answered with the bits it has in a study that goes on.
+    """
+    if query.purpose in (Purpose.ITERATE, Purpose.MONITOR):
+        return 0
+    return query.index if query.purpose is Purpose.TRIAL else _PROBES + query.index
 
 
 def respond(follower: Follower, query: Query, generator: Generator | None = None) -> Response:
