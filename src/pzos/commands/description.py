@@ -12,7 +12,7 @@
     lower = 0.0
     upper = 1.0
 
-    [solver]
+    [solver]                       # without one the default is taken, as by pzos.solve
     kind = "PZOS"
     step = { kind = "Diminishing", scale = 0.05 }
     radius = 0.1
@@ -32,8 +32,10 @@ from pathlib import Path
 from typing import Any
 
 import pzos
+from pzos.choose import choose
 from pzos.errors import Faults, InvalidInput, PzosError
 from pzos.leader import Leader
+from pzos.limits import Limits
 from pzos.problem import Problem
 from pzos.sets import Domain
 
@@ -59,14 +61,15 @@ def read_description(path: Path) -> Description:
     faults = Faults(str(path))
     for key in sorted(set(table) - _KEYS):
         faults.add(f"{key}: expected one of {', '.join(sorted(_KEYS))}; check the spelling")
-    wanted = ("problem", "solver") if "problem" in table else ("leader", "x0", "solver")
-    for key in wanted:
-        faults.check(key in table, key, None, f"an entry {key!r}", f"see the example in the docs of {__name__}")
+    for key in () if "problem" in table else ("leader", "x0"):
+        faults.check(key in table, key, None, f"an entry {key!r}", "pzos init --example  writes a study to start from")
     faults.raise_if_any()
     folder = path.resolve().parent
     problem, has_follower = _problem(table, folder, str(path))
-    solver = made_from(table["solver"], str(path), "solver")
-    faults.check(hasattr(solver, "ask"), "solver", table["solver"], "a solver", 'try kind = "PZOS"')
+    solver = (
+        made_from(table["solver"], str(path), "solver") if "solver" in table else choose(problem.known(), Limits())[0]
+    )
+    faults.check(hasattr(solver, "ask"), "solver", table.get("solver"), "a solver", 'try kind = "PZOS"')
     faults.raise_if_any()
     settings = {key: table[key] for key in (*_LIMITS, "seed", "monitor") if key in table}
     return Description(problem, has_follower, solver, settings, folder / table.get("study", path.stem + ".study"))
@@ -76,7 +79,10 @@ def _table(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise InvalidInput(f"{path}: expected a TOML file that describes a study; check the name") from None
+        raise InvalidInput(
+            f"{path}: expected a TOML file that describes a study; check the name, or write one to start from with  "
+            "pzos init --example"
+        ) from None
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise InvalidInput(f"{path}: cannot be read as TOML ({error}); correct it there") from None
 

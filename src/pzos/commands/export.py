@@ -8,7 +8,7 @@ import importlib
 from pathlib import Path
 from typing import Any
 
-from pzos.commands.shared import add_json, described, emit, open_study
+from pzos.commands.shared import add_json, described, emit, look_at
 from pzos.errors import InvalidInput, MissingExtra
 from pzos.journal import open_journal
 from pzos.rows import as_array
@@ -40,7 +40,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _steps(study: Path) -> dict[str, list[Any]]:
-    with open_study(described(study), read_only=True) as opened:
+    with look_at(described(study)) as opened:
         trace = opened.result().trace
     return {name: trace[name].tolist() for name in trace.columns}
 
