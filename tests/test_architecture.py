@@ -19,6 +19,7 @@ CORE = (
     "types",
     "errors",
     "keys",
+    "processes",
     "blas",
     "sets",
     "leader",
