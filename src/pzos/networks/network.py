@@ -111,9 +111,10 @@ class Network:
     ) -> Network:
         """Return the network with its demand split into classes, one per value of time (equal shares by default)."""
         worth = [float(value) for value in values_of_time]
-        parts = [1.0 / len(worth)] * len(worth) if shares is None else [float(share) for share in shares]
+        parts = [1.0 / max(len(worth), 1)] * len(worth) if shares is None else [float(share) for share in shares]
         labels = list(names) or [f"class {i + 1}" for i in range(len(worth))]
         faults = Faults("Network.with_classes")
+        faults.check(len(worth) > 0, "values_of_time", worth, "at least one number", "one per class")
         faults.check(len(parts) == len(worth) == len(labels), "shares", parts, f"{len(worth)} numbers", "one per class")
         faults.check(abs(sum(parts) - 1.0) < 1e-9, "shares", parts, "shares that add up to 1", "rescale them")
         faults.raise_if_any()
@@ -199,6 +200,9 @@ def _check(network: Network) -> None:
     inside = bool(network.tail.min(initial=0) >= 0 and network.head.min(initial=0) >= 0)
     top = int(max(network.tail.max(initial=0), network.head.max(initial=0)))
     faults.check(inside and top < nodes, "tail, head", top, f"node numbers from 0 to {nodes - 1}", "count from 0")
+    faults.check(1 <= network.zones <= nodes, "zones", network.zones, f"a number from 1 to {nodes}", "check the arrays")
+    faults.check(0 <= network.first_thru <= nodes, "first_thru", network.first_thru, f"a number from 0 to {nodes}",
+                 "0 lets traffic pass through every node")  # fmt: skip
     for group in network.classes:
         demand = group.demand
         top = int(max(demand.origin.max(initial=0), demand.destination.max(initial=0)))
