@@ -96,7 +96,14 @@ FRONT_DOOR = "__init__"
 OUTSIDE = {
     "jax": ("autodiff/jax.py",),
     "torch": ("autodiff/torch.py",),
-    "matplotlib": ("plots.py", "plots/", "experiments/", "networks/maps.py", "bench/figures.py", "stationarity/examples.py"),
+    "matplotlib": (
+        "plots.py",
+        "plots/",
+        "experiments/",
+        "networks/maps.py",
+        "bench/figures.py",
+        "stationarity/examples.py",
+    ),
     "mpl_toolkits": ("plots.py", "plots/", "experiments/"),
     "rich": ("progress.py", "cli.py", "demo.py", "commands/", "experiments/", "report/", "bench/"),
     "plotly": ("report/",),

@@ -167,9 +167,7 @@ def write_gmns(network: Network, folder: str | Path) -> None:
     spots = np.full((network.nodes, 2), np.nan) if network.coordinates is None else network.coordinates
     zones = [ids[i] if i < network.zones else "" for i in range(network.nodes)]
     passable = [int(i >= network.first_thru) for i in range(network.nodes)]
-    node_rows = [
-        (ids[i], _cell(spots[i, 0]), _cell(spots[i, 1]), zones[i], passable[i]) for i in range(network.nodes)
-    ]
+    node_rows = [(ids[i], _cell(spots[i, 0]), _cell(spots[i, 1]), zones[i], passable[i]) for i in range(network.nodes)]
     _write(place / "node.csv", ("node_id", "x_coord", "y_coord", "zone_id", "passable"), node_rows)
     heading = ("link_id", "from_node_id", "to_node_id", "directed", "length", "lanes", "capacity", "vdf_fftt",
                "vdf_alpha", "vdf_beta", "toll")  # fmt: skip

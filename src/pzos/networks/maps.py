@@ -128,7 +128,7 @@ def layout(network: Network) -> Matrix:
 
 def _filled(network: Network, places: Matrix) -> Matrix:
     """Put nodes without coordinates in the middle of their neighbours, spreading from those that are known."""
-    known = np.isfinite(places).all(axis=1)
+    known: npt.NDArray[np.bool_] = np.asarray(np.isfinite(places).all(axis=1))
     ends = np.concatenate([network.tail, network.head]), np.concatenate([network.head, network.tail])
     filled = np.where(known[:, None], places, 0.0)
     while not known.all():

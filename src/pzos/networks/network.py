@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
@@ -162,7 +162,7 @@ class Network:
     def toll_problem(
         self,
         links: Iterable[Any] | None = None,
-        objective: str | Callable[..., Any] = "revenue",
+        objective: str | Mapping[str, float] | Callable[..., Any] = "revenue",
         **options: Any,
     ) -> Problem:
         """Return the leader's problem of choosing tolls; see :func:`pzos.networks.tolls.toll_problem`."""
@@ -173,7 +173,8 @@ class Network:
     def __repr__(self) -> str:
         return (
             f"Network {self.name!r}: {self.nodes} nodes, {self.links} links, {self.zones} zones, "
-            f"{sum(c.demand.trips.size for c in self.classes)} pairs in {len(self.classes)} class(es)"
+            f"{sum(c.demand.trips.size for c in self.classes)} pairs, "
+            + ("1 class" if len(self.classes) == 1 else f"{len(self.classes)} classes")
         )
 
 

@@ -85,6 +85,10 @@ def toll_problem(
     start, low, high = (_per_link(faults, name, value, chosen.size)
                         for name, value in (("x0", x0), ("lower", lower), ("upper", upper)))  # fmt: skip
     weights = _weights(faults, objective)
+    setting = TollSetting(network, chosen)
+    if weights and "emissions" in weights:
+        faults.check(setting.drives_plausibly(), "network.length", network.length, "lengths in km and times in minutes",
+                     "the typical link is driven at more than 300 km/h or has no length; rescale it")  # fmt: skip
     faults.raise_if_any()
     all_pay = len(paying) == len(network.classes)
     if weights is None:
@@ -92,7 +96,7 @@ def toll_problem(
         leader = own_leader(objective, start, np.ones(size))
         natural: Sense = "min"
     else:
-        leader = named_leader(TollSetting(network, chosen), weights, all_pay)
+        leader = named_leader(setting, weights, all_pay)
         natural = SENSES[next(iter(weights))] if isinstance(objective, str) else "max"
     return Problem(
         leader,
