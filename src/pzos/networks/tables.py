@@ -58,9 +58,9 @@ def network_from_table(
     return Network.from_arrays(
         _places(place, start), _places(place, end), latency,
         Demand.from_list(_places(place, origin), _places(place, destination), amount),
-        nodes=names.size, zones=shut.size + zones.size, first_thru=shut.size, length=length,
-        toll=toll, toll_factor=toll_factor, distance_factor=distance_factor, node_ids=names, coordinates=_coordinates(nodes, place, names.size),
-        link_type=kind.astype(np.int64), name=name,
+        nodes=names.size, zones=shut.size + zones.size, first_thru=shut.size, length=length, toll=toll,
+        toll_factor=toll_factor, distance_factor=distance_factor, node_ids=names,
+        coordinates=_coordinates(nodes, place, names.size), link_type=kind.astype(np.int64), name=name,
     )  # fmt: skip
 
 

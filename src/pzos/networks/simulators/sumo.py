@@ -154,7 +154,7 @@ def _save(root: ElementTree.Element, path: Path) -> None:
 
 def _zones(network: Network) -> list[int]:
     demand = network.demand
-    return np.unique(np.concatenate([demand.origin, demand.destination])).tolist()
+    return [int(zone) for zone in np.unique(np.concatenate([demand.origin, demand.destination]))]
 
 
 def build_network(simulator: SumoSimulator, folder: Path) -> None:
@@ -173,8 +173,8 @@ def build_network(simulator: SumoSimulator, folder: Path) -> None:
         x, y = places[zone] + 40.0
         ElementTree.SubElement(nodes, "node", id=f"z{zone}", x=f"{x:.2f}", y=f"{y:.2f}", type="priority")
         for name, ends in (("in", (f"z{zone}", f"n{zone}")), ("out", (f"n{zone}", f"z{zone}"))):
-            ElementTree.SubElement(edges, "edge", {"id": f"{name}{zone}", "from": ends[0], "to": ends[1],
-                                                   "numLanes": f"{_FEEDER_LANES}", "speed": "25", "length": "50"})  # fmt: skip
+            feeder = {"numLanes": f"{_FEEDER_LANES}", "speed": "25", "length": "50"}
+            ElementTree.SubElement(edges, "edge", {"id": f"{name}{zone}", "from": ends[0], "to": ends[1], **feeder})
     for edge, headway in _edges(simulator):
         edges.append(edge)
         kind = ElementTree.SubElement(types, "type", id=edge.get("type", ""))

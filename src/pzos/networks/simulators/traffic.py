@@ -66,7 +66,8 @@ class SimulatedTravellers:
 
     def __call__(self, x: Vector) -> Vector:
         """Answer one query by one run per seed."""
-        return np.mean([self.once(x, seed) for seed in self.seeds], axis=0)
+        mean: Vector = np.mean([self.once(x, seed) for seed in self.seeds], axis=0)
+        return mean
 
     def once(self, x: Vector, seed: int) -> Vector:
         """Return the response of a single run."""
@@ -78,7 +79,8 @@ class SimulatedTravellers:
     def fresh(self, x: Vector, generator: Generator) -> Vector:
         """Answer with seeds from ``generator``: for ``pzos.seeded(travellers.fresh, common=True)``."""
         seeds = generator.integers(0, 2**31 - 1, len(self.seeds))
-        return np.mean([self.once(x, int(seed)) for seed in seeds], axis=0)
+        mean: Vector = np.mean([self.once(x, int(seed)) for seed in seeds], axis=0)
+        return mean
 
 
 def simulated_toll_problem(
