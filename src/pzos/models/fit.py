@@ -96,11 +96,15 @@ class Fitter:
         if shape is Shape.FREE:
             return LinearPrior(), slopes, answer
         units = solve_triangular(factor, seen.units, lower=True, check_finite=False)
-        prior = self._linear(shape, units, solve_triangular(factor, slopes, lower=True, check_finite=False), start)
         lengths = seen.lengths[:, None]
         answers = answer + slopes * lengths
         latent_answer = answer
-        if self.bounds.touched(answers) or self.bounds.touched(answer):
+        touched = self.bounds.touched(answers) or self.bounds.touched(answer)
+        prior = start
+        if prior is None or prior.own is None or not touched:
+            white = solve_triangular(factor, slopes, lower=True, check_finite=False)
+            prior = self._linear(shape, units, white, start)
+        if touched:
             for _ in range(_IMPUTATIONS):
                 predicted = prior.explain(seen.units, slopes) * lengths
                 latent, latent_answer = imputed(self.bounds, answers, answer, predicted, seen.lengths)
