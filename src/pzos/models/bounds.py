@@ -26,6 +26,10 @@ class Law:
     shares: Vector
     total: float
 
+    def excess(self, y: Vector) -> float:
+        """Return by how much a'y exceeds the total."""
+        return float(self.coefficients @ y) - self.total
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Bounds:
