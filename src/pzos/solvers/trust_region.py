@@ -30,6 +30,7 @@ from pzos.types import LeaderValue, Purpose, Vector
 _NAN = float("nan")
 _FAILURES = 5
 _ROUNDING = 0.01
+_ROUNDING_BY_RADIUS = 0.03
 _NEGLIGIBLE = 1e-14
 
 
@@ -107,7 +108,8 @@ class CompositeTrustRegion:
         objective = on_model(known.leader, known.sign, model)
         if model.kinked:
             # The model itself has kinks at the bounds of the answers, where a smooth minimiser stalls.
-            rounded = on_model(known.leader, known.sign, model.rounded(_ROUNDING * float(np.abs(model.base).mean())))
+            corner = min(_ROUNDING * float(np.abs(model.base).mean()), _ROUNDING_BY_RADIUS * radius)
+            rounded = on_model(known.leader, known.sign, model.rounded(corner))
             start = minimise(rounded, state.x, radius, known.domain, self.iterations).x
             step = minimise(objective, state.x, radius, known.domain, max(self.iterations // 3, 1), start)
             if step.predicted > _NEGLIGIBLE * max(abs(state.value), 1e-3):
