@@ -16,7 +16,6 @@ from pzos.types import Vector, dot
 
 _SHRINK = 0.7
 _FLOOR = 1e-4
-_EXACT_FLOOR = 1e-8
 _SUSPECT_FROM = 5
 _SPARE = 2
 Told = Sequence[tuple[Vector, Vector]]
@@ -64,7 +63,7 @@ def _judged_exact(task: Task, state: RegionState, plan: TrialPlan, told: Told) -
     radius, suspect = state.radius, False
     if plan.step is not None and plan.kind is Kind.TRIAL:
         ratio = (current - values[0]) / plan.step.predicted
-        radius = next_radius(state, plan.step.size, ratio, _EXACT_FLOOR * state.scale)
+        radius = next_radius(state, plan.step.size, ratio, _FLOOR * state.scale)
         suspect = ratio < 0.1 and state.exact is None and len(_rows(state)) >= _SUSPECT_FROM
     best = int(np.argmin(values))
     state = replace(state, radius=radius, suspect=suspect)
