@@ -87,6 +87,7 @@ LAZY_UPWARD = {
     ("result", "report"),
     ("study", "durable"),
     ("run", "choose"),
+    ("run", "stationarity"),
     ("solvers", "choose"),
 }
 

@@ -36,7 +36,8 @@ class Result:
 
     ``x`` is the last iterate and ``value`` F there (NaN if it was never queried); ``best_x`` and ``best_value``
     are the best iterate at which F is known; ``random_x`` is the paper's output x^R, R uniform on 0, ..., T-1.
-    ``queries`` counts what the algorithm asked, ``monitoring`` what was asked only to watch it.
+    ``queries`` counts what the algorithm asked, ``monitoring`` what was asked only to watch it, the certificate's
+    queries included. ``certificate`` speaks of ``x``; only the default method ends with one (:func:`pzos.solve`).
     """
 
     x: Vector
@@ -58,6 +59,7 @@ class Result:
     solver: str
     explanation: str = ""
     x0: Vector | None = None
+    certificate: Certificate | None = None
 
     def rows(self) -> list[tuple[str, str]]:
         """Return what :meth:`__repr__` prints, as (name, text) pairs."""
@@ -77,6 +79,8 @@ class Result:
             rows.insert(7, ("failed queries", f"{self.failures}"))
         if self.explanation:
             rows.append(("why this method", self.explanation))
+        if self.certificate is not None:
+            rows.append(("certificate", self.certificate.sentence))
         return rows
 
     def __repr__(self) -> str:
