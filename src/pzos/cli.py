@@ -35,7 +35,7 @@ COMMANDS = {
     "recover": Command("pzos.commands.recover", "save what is intact of a damaged study"),
     "reproduce": Command("pzos.experiments.command", "every figure and claim of the paper"),
     "plan": Command("pzos.stationarity.plan_command", "the theorem's constants, schedules and query counts"),
-    "certify": Command("pzos.stationarity.certify_command", "is a point stationary, and how sure are we"),
+    "certify": Command("pzos.commands.certify", "is a point stationary, and how sure are we"),
     "bench": Command("pzos.bench.command", "methods and peers on the same problems"),
     "report": Command("pzos.commands.report", "one self-contained page about one study or several"),
     "watch": Command("pzos.commands.watch", "a live view of a running study, from another terminal"),

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from pzos.blas import one_blas_thread
 from pzos.errors import Faults
 from pzos.estimators import Answers, Plan
 from pzos.keys import Role
@@ -72,6 +73,7 @@ class CompositeTrustRegion:
 
     # ---- asking -------------------------------------------------------------------------------------------
 
+    @one_blas_thread
     def ask(self, task: Task, state: RegionState) -> TrialPlan:
         """Plan the model's minimiser; or x0, a repeated query, or a probe where the model promises nothing."""
         history, contest = state.history, state.contest
@@ -126,6 +128,7 @@ class CompositeTrustRegion:
 
     # ---- telling ------------------------------------------------------------------------------------------
 
+    @one_blas_thread
     def tell(self, task: Task, state: RegionState, plan: Plan, answers: Answers) -> tuple[RegionState, Outcome]:
         """Take the answers into the history, judge the step, and move if F is lower there."""
         if not isinstance(plan, TrialPlan):
@@ -190,6 +193,7 @@ def foresight(task: Task, state: RegionState) -> Callable[[Vector, LeaderValue],
     fit = fitter(task, history, None)
     model = fit.fit(history, state.centre, shape, state.scales.get(shape), state.priors.get(shape))
 
+    @one_blas_thread
     def predicted(x: Vector, at: LeaderValue) -> Vector:
         return model.response_and_pull(x)[1](at.grad_y)
 
