@@ -4,7 +4,7 @@ Fences of ``python`` share a session, ``sh`` goes to a shell, ``{code-block} LAN
 be written. Two comments on the line before a fence change that, in plain sight:
 
     <!-- not run: REASON -->      shown only
-    <!-- needs: MODULE -->        run where the module is installed
+    <!-- needs: MODULE, ... -->   run where these modules are installed
 """
 
 from __future__ import annotations
@@ -39,8 +39,9 @@ class Block(NamedTuple):
 
     @property
     def missing(self) -> str:
-        """Return the module that is needed and not installed, or nothing."""
-        return self.needs if self.needs and importlib.util.find_spec(self.needs) is None else ""
+        """Return the modules that are needed and not installed, or nothing."""
+        needed = [name.strip() for name in self.needs.split(",") if name]
+        return ", ".join(name for name in needed if importlib.util.find_spec(name) is None)
 
 
 def blocks(page: str) -> list[Block]:
