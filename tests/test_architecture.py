@@ -37,6 +37,7 @@ CORE = (
     "predictions",
     "memories",
     "trace",
+    "ledger",
     "result",
     "selection",
     "limits",

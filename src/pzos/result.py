@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -36,7 +37,8 @@ class Result:
 
     ``x`` is the last iterate and ``value`` F there (NaN if it was never queried); ``best_x`` and ``best_value``
     are the best iterate at which F is known; ``random_x`` is the paper's output x^R, R uniform on 0, ..., T-1.
-    ``queries`` counts what the algorithm asked, ``monitoring`` what was asked only to watch it.
+    ``queries`` counts what the algorithm asked, ``monitoring`` what was asked only to watch it; ``ledger`` says where
+    all of them went (probes, trial points, failed, answered by a cache, ...).
     """
 
     x: Vector
@@ -58,6 +60,7 @@ class Result:
     solver: str
     explanation: str = ""
     x0: Vector | None = None
+    ledger: Mapping[str, int] = field(default_factory=dict)
 
     def rows(self) -> list[tuple[str, str]]:
         """Return what :meth:`__repr__` prints, as (name, text) pairs."""

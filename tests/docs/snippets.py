@@ -1,7 +1,7 @@
 """Snippets of a Markdown page, and how a reader would run them: top to bottom, in one folder, in one session.
 
-Fences of ``python`` share a session, ``sh`` goes to a shell, ``{code-block} LANGUAGE`` with a ``:caption:`` is a file to
-be written. Two comments on the line before a fence change that, in plain sight:
+Fences of ``python`` share a session, ``sh`` goes to a shell, ``{code-block} LANGUAGE`` with a ``:caption:`` is a file
+to write. Two comments on the line before a fence change that, in plain sight:
 
     <!-- not run: REASON -->      shown only
     <!-- needs: MODULE, ... -->   run where these modules are installed

@@ -103,7 +103,7 @@ def test_a_result_tells_before_and_after(tmp_path: Path) -> None:
     story: Story = story_of(result)
     np.testing.assert_array_equal(story.before, START)
     np.testing.assert_array_equal(story.after, result.best_x)
-    assert story.ledger == {"by the algorithm": 24, "monitoring": 1, "failed": 0}
+    assert story.ledger == {"at the iterate": 8, "probes": 16, "monitoring": 1}
     assert story.curve.best("min")[-1] == result.best_value
 
 

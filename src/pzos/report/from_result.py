@@ -8,15 +8,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import pzos
+from pzos.ledger import NAMES
 from pzos.report.roads import road_map, toll_labels
 from pzos.report.story import EMPTY, Curve, Motion, Rows, Story
-from pzos.types import Sense, Vector
+from pzos.types import Purpose, Sense, Vector
 
 if TYPE_CHECKING:
     from pzos.problem import Problem
     from pzos.result import Result
     from pzos.trace import Trace
 
+_TRIALS = NAMES[Purpose.TRIAL.value]
 NO_CERTIFICATE = (
     "No certificate was asked for, so nothing is claimed about how close this point is to a stationary one. "
     "Ask for one with result.certify(problem, delta=...) or pzos certify."
@@ -95,16 +97,16 @@ def motion_of(trace: Trace) -> Motion:
 
 
 def ledger_of(result: Result) -> dict[str, int]:
-    """Return where the queries went, as far as a trace tells."""
-    trace = result.trace
-    ledger: dict[str, int] = {}
-    answered = result.queries
-    if "accepted" in trace.columns:
-        accepted: Vector = trace["accepted"]
-        ledger["accepted"] = int(np.nansum(accepted > 0))
-        ledger["rejected"] = int(np.nansum(accepted == 0))
-        answered -= ledger["accepted"] + ledger["rejected"]
-    ledger["by the algorithm" if not ledger else "other (start, probes)"] = max(0, answered - result.failures)
-    ledger["monitoring"] = result.monitoring
-    ledger["failed"] = result.failures
-    return ledger
+    """Return where the queries went; trial points are told apart by whether the step was taken."""
+    return with_fates(dict(result.ledger), result.trace)
+
+
+def with_fates(ledger: dict[str, int], trace: Trace) -> dict[str, int]:
+    """Return the ledger with its trial points split into the start, accepted and rejected ones."""
+    if _TRIALS not in ledger or "accepted" not in trace.columns:
+        return ledger
+    taken: Vector = trace["accepted"]
+    tried, accepted = ledger.pop(_TRIALS), int(np.nansum(taken > 0))
+    start = int(bool(np.isnan(taken[:1]).any()))
+    rest = max(0, tried - accepted - start)
+    return {"start": start, "accepted": accepted, "rejected": rest} | ledger
