@@ -38,7 +38,8 @@ class Result:
     ``x`` is the last iterate and ``value`` F there (NaN if it was never queried); ``best_x`` and ``best_value``
     are the best iterate at which F is known; ``random_x`` is the paper's output x^R, R uniform on 0, ..., T-1.
     ``queries`` counts what the algorithm asked, ``monitoring`` what was asked only to watch it; ``ledger`` says where
-    all of them went (probes, trial points, failed, answered by a cache, ...).
+    all of them went (probes, trial points, failed, answered by a cache, ...). ``certificate`` is the latest one of a
+    method that certifies on its way (:class:`pzos.StopWhenStationary`).
     """
 
     x: Vector
@@ -61,6 +62,7 @@ class Result:
     explanation: str = ""
     x0: Vector | None = None
     ledger: Mapping[str, int] = field(default_factory=dict)
+    certificate: Certificate | None = None
 
     def rows(self) -> list[tuple[str, str]]:
         """Return what :meth:`__repr__` prints, as (name, text) pairs."""
@@ -114,15 +116,16 @@ class Result:
 
         return plot_result(self, path)
 
-    def report(self, path: str | Path, problem: Problem | None = None) -> Path:
+    def report(self, path: str | Path, problem: Problem | None = None, certificate: Certificate | None = None) -> Path:
         """Write one self-contained HTML page about this result (extra ``report``) and return where it is.
 
-        With its ``problem`` the page also shows the leader's set and, for road networks, the map.
+        With its ``problem`` the page also shows the leader's set and, for road networks, the map; with a
+        ``certificate`` (:meth:`certify`) what it says.
         """
         from pzos.report.from_result import story_of
         from pzos.report.page import write_report
 
-        return write_report([story_of(self, problem=problem)], path)
+        return write_report([story_of(self, problem=problem, certificate=certificate)], path)
 
 
 def _number(value: float) -> str:

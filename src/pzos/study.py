@@ -395,4 +395,5 @@ class Study:
             explanation=explanation,
             x0=self.known.x0,
             ledger=self._ledger.counts(monitoring, answered),
+            certificate=getattr(self.state, "certified", None),
         )

@@ -228,7 +228,7 @@ def _certificate(contents: Contents, problem: Problem | None, result: Result | N
     kept = certificate_of(contents.path, contents.solver, problem)
     if kept:
         return kept
-    return NO_CERTIFICATE if result is None else certificate_words(result)
+    return NO_CERTIFICATE if result is None else certificate_words(result.certificate)
 
 
 def _resume(path: Path) -> tuple[str, ...]:

@@ -16,6 +16,7 @@ from pzos.types import Purpose, Sense, Vector
 if TYPE_CHECKING:
     from pzos.problem import Problem
     from pzos.result import Result
+    from pzos.stationarity.certificate import Certificate
     from pzos.trace import Trace
 
 _TRIALS = NAMES[Purpose.TRIAL.value]
@@ -25,7 +26,9 @@ NO_CERTIFICATE = (
 )
 
 
-def story_of(result: Result, name: str = "", problem: Problem | None = None) -> Story:
+def story_of(
+    result: Result, name: str = "", problem: Problem | None = None, certificate: Certificate | None = None
+) -> Story:
     """Return the story of ``result``; with its ``problem`` also set, start and, for networks, the map."""
     start = result.x0 if result.x0 is not None else EMPTY
     return Story(
@@ -41,16 +44,15 @@ def story_of(result: Result, name: str = "", problem: Problem | None = None) -> 
         after_name=f"best point seen, F = {result.best_value:.8g}",
         curve=curve_of(result.trace),
         motion=motion_of(result.trace),
-        certificate=certificate_words(result),
+        certificate=certificate_words(certificate or result.certificate),
         resume=("This result was kept in memory. Open the study with Study.open(path, ...) to be able to resume it.",),
         roads=road_map(problem, start, result.best_x),
         labels=toll_labels(problem),
     )
 
 
-def certificate_words(result: Result) -> str:
-    """Return the certificate a run ended with, in words, or that there is none."""
-    certificate = getattr(result, "certificate", None)
+def certificate_words(certificate: Certificate | None) -> str:
+    """Return a certificate in words, or that there is none."""
     return NO_CERTIFICATE if certificate is None else str(certificate)
 
 
