@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
+from operator import attrgetter
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "src"))
@@ -39,7 +42,11 @@ autodoc_typehints = "signature"
 autodoc_default_options = {"members": True, "show-inheritance": False}
 autodoc_class_signature = "mixed"
 python_use_unqualified_type_names = True
-nitpick_ignore_regex = [("py:.*", ".*")]  # types of numpy and of the standard library have no pages here
+nitpick_ignore_regex = [
+    ("py:.*", r"(?!pzos\.).*"),  # types of numpy and of the standard library have no pages here
+    ("py:.*", r"pzos\..*\.(_\w+(\..*)?|[A-Z])"),  # private modules and bases, type variables
+    ("py:.*", r"pzos\.(models|solvers\.trust_\w+)\..*"),  # the inside of a method
+]
 
 sphinx_gallery_conf = {
     "examples_dirs": [str(ROOT / "examples")],
@@ -55,4 +62,44 @@ sphinx_gallery_conf = {
     "image_scrapers": ("matplotlib",),
     "min_reported_time": 3600,
 }
-suppress_warnings = ["config.cache"]
+suppress_warnings = ["config.cache", "ref.python"]  # two classes may have one name in different modules
+
+_LITERAL = re.compile(r"(``.*?``)")
+_FORMULA = re.compile(r" {4,}\S")
+
+
+def as_rst(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
+    """Make reStructuredText of docstrings that read well as text: indented formulas are literal, |g| is a norm."""
+    rst: list[str] = []
+    literal = False
+    for number, line in enumerate(lines):
+        before = [other for other in lines[:number] if other.strip()]
+        if _FORMULA.match(line) and not literal and number and not lines[number - 1].strip():
+            introduced = before and (before[-1].startswith((" ", "*", "-")) or before[-1].endswith("::"))
+            literal = True
+            if not introduced:
+                rst += ["::", ""]
+        elif line.strip() and not line.startswith(" "):
+            literal = False
+        parts = [line] if literal else _LITERAL.split(line)
+        rst.append("".join(p if literal or p.startswith("``") else p.replace("|", "\\|") for p in parts))
+    lines[:] = rst
+
+
+def public_name(app: Any, env: Any, node: Any, contnode: Any) -> Any:
+    """Link ``pzos.Study`` and other names of a package to the module that documents them."""
+    target = node.get("reftarget", "")
+    if not target.startswith("pzos."):
+        return None
+    try:
+        found = attrgetter(target.removeprefix("pzos."))(pzos)
+        full = f"{found.__module__}.{found.__qualname__}"
+    except AttributeError:
+        return None
+    python = env.get_domain("py")
+    return python.resolve_xref(env, node["refdoc"], app.builder, node["reftype"], full, node, contnode)
+
+
+def setup(app: Any) -> None:
+    app.connect("autodoc-process-docstring", as_rst)
+    app.connect("missing-reference", public_name)

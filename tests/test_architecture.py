@@ -38,6 +38,7 @@ CORE = (
     "predictions",
     "memories",
     "trace",
+    "ledger",
     "result",
     "selection",
     "limits",

@@ -15,7 +15,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from pzos.journal import open_journal
-from pzos.report.from_result import NO_CERTIFICATE, asked_rows, certificate_words, curve_of, motion_of, present_versions
+from pzos.ledger import fate, ordered
+from pzos.report.from_result import (
+    NO_CERTIFICATE,
+    asked_rows,
+    certificate_words,
+    curve_of,
+    motion_of,
+    present_versions,
+    with_fates,
+)
 from pzos.report.kept_certificate import certificate_of
 from pzos.report.roads import road_map, toll_labels
 from pzos.report.story import EMPTY, Curve, Motion, Rows, Story
@@ -27,13 +36,6 @@ if TYPE_CHECKING:
     from pzos.result import Result
 
 _AT_ITERATES = (Purpose.ITERATE.value, Purpose.TRIAL.value, Purpose.MONITOR.value)
-_LEDGER = {
-    Purpose.ITERATE.value: "at the iterate",
-    Purpose.PROBE.value: "probes",
-    Purpose.TRIAL.value: "trial points",
-    Purpose.CERTIFICATE.value: "for the certificate",
-    Purpose.MONITOR.value: "monitoring",
-}
 _NO_LIMIT = 2**62
 
 
@@ -152,13 +154,8 @@ def _versions(contents: Contents) -> Rows:
 
 
 def _ledger(contents: Contents, result: Result | None) -> dict[str, int]:
-    counts = Counter("failed" if row.failure else _LEDGER.get(row.purpose, row.purpose) for row in contents.rows)
-    ledger = {name: counts[name] for name in (*_LEDGER.values(), "failed") if counts[name]}
-    if result is not None and "accepted" in result.trace.columns:
-        accepted = int(np.nansum(result.trace["accepted"] > 0))
-        tried = ledger.pop("trial points", 0)
-        ledger = {"accepted": accepted, "rejected": max(0, tried - accepted)} | ledger
-    return ledger
+    counts = ordered(Counter(fate(row.purpose, row.seconds, row.failure) for row in contents.rows))
+    return counts if result is None else with_fates(counts, result.trace)
 
 
 def _ends(contents: Contents, result: Result | None) -> tuple[Vector, Vector]:
@@ -231,7 +228,7 @@ def _certificate(contents: Contents, problem: Problem | None, result: Result | N
     kept = certificate_of(contents.path, contents.solver, problem)
     if kept:
         return kept
-    return NO_CERTIFICATE if result is None else certificate_words(result)
+    return NO_CERTIFICATE if result is None else certificate_words(result.certificate)
 
 
 def _resume(path: Path) -> tuple[str, ...]:
