@@ -28,7 +28,7 @@ def drill(name: str) -> ModuleType:
     return module
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="needs fork")
+@pytest.mark.skipif(sys.platform == "win32", reason="needs SIGKILL")
 def test_mutations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert drill("damage").damage(90, seed=5) == []
