@@ -241,15 +241,14 @@ def test_exit_codes_say_what_is_wrong(folder: Folder) -> None:
     (folder.path / "study.toml").write_text(changed)
     assert "seed: the file has 3, you gave 4" in folder.run("run", code=3).stderr
     (folder.path / "study.toml").write_text(STUDY)
-    writer = subprocess.Popen(command("run"), cwd=folder.path, env=environ(PAUSE="0.5"))
-    while not (folder.path / "calls").exists():
-        time.sleep(0.01)
-    busy = folder.run("tell", "study.toml", code=2)  # not a file of answers
-    assert "cannot be read as answers" in busy.stderr
-    assert f"is being written by process {writer.pid}" in folder.run("resume", code=5).stderr
-    assert folder.data("status")["done"] is False  # looking on is allowed
-    writer.kill()
-    writer.wait()
+    with subprocess.Popen(command("run"), cwd=folder.path, env=environ(PAUSE="600")) as writer:
+        try:
+            while not (folder.path / "calls").exists():
+                time.sleep(0.01)
+            assert f"is being written by process {writer.pid}" in folder.run("resume", code=5).stderr
+            assert folder.data("status")["done"] is False  # looking on is allowed
+        finally:
+            writer.kill()
 
 
 @pytest.mark.parametrize(
