@@ -180,7 +180,7 @@ def _iterates(contents: Contents) -> list[tuple[int, Vector]]:
 
 def _curve(contents: Contents, problem: Problem | None, result: Result | None) -> Curve:
     if result is not None:
-        return curve_of(result.trace)
+        return curve_of(result.trace)._replace(seconds=_when_told(contents, result))
     if problem is None:
         return Curve(EMPTY, EMPTY, EMPTY)
     points = []
@@ -191,6 +191,15 @@ def _curve(contents: Contents, problem: Problem | None, result: Result | None) -
             points.append((own, row.elapsed, problem.leader.value(as_array(row.x), as_array(row.y))))
     columns = np.array(points, dtype=np.float64).reshape(-1, 3).T
     return Curve(columns[0], columns[1], columns[2])
+
+
+def _when_told(contents: Contents, result: Result) -> Vector:
+    """Return the run's own clock at each step whose F is known; the trace of a replay has the clock of the replay."""
+    told: dict[int, float] = {}
+    for row in contents.rows:
+        told[row.step] = max(row.elapsed, told.get(row.step, 0.0))
+    steps = result.trace["step"][np.isfinite(result.trace["value"])]
+    return np.array([told[int(step)] for step in steps])
 
 
 def _motion(contents: Contents) -> Motion:
