@@ -37,6 +37,7 @@ COMMANDS = {
     "plan": Command("pzos.stationarity.plan_command", "the theorem's constants, schedules and query counts"),
     "certify": Command("pzos.commands.certify", "is a point stationary, and how sure are we"),
     "bench": Command("pzos.bench.command", "methods and peers on the same problems"),
+    "tolls": Command("pzos.commands.tolls", "tolls for a city: a table, a planner's numbers and a map"),
     "report": Command("pzos.commands.report", "one self-contained page about one study or several"),
     "watch": Command("pzos.commands.watch", "a live view of a running study, from another terminal"),
     "doctor": Command("pzos.doctor", "what is installed, threads, extras, compilation cache"),

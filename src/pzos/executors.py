@@ -6,14 +6,16 @@ of processes) into an executor that does lost work again, and never hangs.
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future
+from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, InvalidStateError
 from typing import Any, NamedTuple
 
+from pzos.blas import pin_threads
 from pzos.errors import Faults, FollowerFailure, MissingExtra, PzosError
-from pzos.workers import ONE_THREAD, Workers, packed
+from pzos.workers import Workers, packed
 
 _RESUBMITS = 20
 _WATCH_SECONDS = 1.0
@@ -46,13 +48,28 @@ class _Call(NamedTuple):
 
 
 class _Opaque:
-    """A job that Dask takes as one thing, without looking for tasks inside its arguments."""
+    """A job that Dask takes as one thing, without looking for tasks inside its arguments.
 
-    def __init__(self, call: _Call) -> None:
+    It pins the threads of the worker it comes to, which may have been started a moment ago in place of a dead one.
+    """
+
+    def __init__(self, call: _Call, *, pinned: bool) -> None:
         self.call = call
+        self.pinned = pinned
 
     def __call__(self) -> Any:
+        if self.pinned:
+            pin_threads()
         return self.call.function(*self.call.args, **self.call.kwargs)
+
+
+def _give(outer: Future[Any], value: Any = None, error: BaseException | None = None) -> None:
+    """Settle a future, unless it was given up meanwhile."""
+    with contextlib.suppress(InvalidStateError):
+        if error is None:
+            outer.set_result(value)
+        else:
+            outer.set_exception(error)
 
 
 class _Resubmitting(Executor):
@@ -75,11 +92,8 @@ class _Resubmitting(Executor):
 
     def _lost(self, outer: Future[Any], job: _Call, lost: int, error: BaseException) -> None:
         if lost >= self.resubmits:
-            outer.set_exception(
-                FollowerFailure(
-                    f"the query was lost with its worker {lost + 1} times ({error}); is it what kills them?"
-                )
-            )
+            message = f"the query was lost with its worker {lost + 1} times ({error}); is it what kills them?"
+            _give(outer, error=FollowerFailure(message))
             return
         with self._lock:
             self.resubmitted += 1
@@ -152,7 +166,7 @@ class DaskExecutor(_Resubmitting):
         lost = (self._distributed.scheduler.KilledWorker, self._distributed.CancelledError, CancelledError)
         self._signs_of_loss: tuple[type[BaseException], ...] = (*lost, OSError)
         self._inner: Executor = self.client.get_executor(pure=False)
-        self.client.run(_pin_threads)
+        self._pinned = not _in_this_process(self.client)
         self._watch = threading.Thread(target=self._watch_workers, args=(self._worker_count(),), daemon=True)
         self._watch.start()
 
@@ -177,9 +191,8 @@ class DaskExecutor(_Resubmitting):
                 seen = time.monotonic()
             elif time.monotonic() - seen > self.patience:
                 for outer in list(self._waiting):
-                    outer.set_exception(
-                        FollowerFailure(f"dask: no worker for {self.patience:g} s; start workers and resume the study")
-                    )
+                    message = f"dask: no worker for {self.patience:g} s; start workers and resume the study"
+                    _give(outer, error=FollowerFailure(message))
 
     def _connected(self, address: str) -> Any:
         distributed = self._distributed
@@ -189,12 +202,12 @@ class DaskExecutor(_Resubmitting):
             faults.check(count.isdigit() and int(count) > 0, "client", address, "local:N, N workers", "try local:4")
             faults.raise_if_any()
             cluster = distributed.LocalCluster(
-                n_workers=int(count), threads_per_worker=1, processes=True, dashboard_address=None
+                n_workers=int(count), threads_per_worker=1, processes=True, dashboard_address=":0"
             )
             self._owned.append(cluster)
             address = cluster.scheduler_address
         try:
-            client = distributed.Client(address, timeout="10s", set_as_default=False)
+            client = distributed.Client(address, timeout=min(10.0, self.patience), set_as_default=False)
         except (OSError, ValueError, TimeoutError) as error:
             raise PzosError(
                 f"dask: no scheduler answers at {address!r} ({error}); start one with `dask scheduler`, "
@@ -205,7 +218,7 @@ class DaskExecutor(_Resubmitting):
 
     def _start(self, outer: Future[Any], job: _Call, lost: int) -> None:
         try:
-            inner = self._inner.submit(_Opaque(job))
+            inner = self._inner.submit(_Opaque(job, pinned=self._pinned))
         except Exception:  # Dask packs by its own means; where they fail, ours say what to do
             packed(tuple(job))
             raise
@@ -213,15 +226,13 @@ class DaskExecutor(_Resubmitting):
 
     def _settle(self, outer: Future[Any], job: _Call, lost: int, inner: Future[Any]) -> None:
         error = CancelledError() if inner.cancelled() else inner.exception()
-        if outer.done():  # given up meanwhile
-            return
         if error is None:
-            outer.set_result(inner.result())
-        elif isinstance(error, self._signs_of_loss):
+            _give(outer, inner.result())
+        elif isinstance(error, self._signs_of_loss) and not outer.done():
             # this runs on Dask's own loop, which must not wait for itself
             threading.Thread(target=self._lost, args=(outer, job, lost, error), daemon=True).start()
         else:
-            outer.set_exception(error)
+            _give(outer, error=error)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """Close what this executor opened itself; a client it was given stays open."""
@@ -232,11 +243,9 @@ class DaskExecutor(_Resubmitting):
         self._owned.clear()
 
 
-def _pin_threads() -> None:
-    """Run on each worker: one thread for the libraries that have not read their environment yet."""
-    import os
-
-    os.environ.update(ONE_THREAD)
+def _in_this_process(client: Any) -> bool:
+    """Tell whether the workers are threads of this very process, whose libraries are not ours to pin."""
+    return any(address.startswith("inproc:") for address in client.scheduler_info(n_workers=-1)["workers"])
 
 
 def _imported() -> Any:

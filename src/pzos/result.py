@@ -37,9 +37,10 @@ class Result:
 
     ``x`` is the last iterate and ``value`` F there (NaN if it was never queried); ``best_x`` and ``best_value``
     are the best iterate at which F is known; ``random_x`` is the paper's output x^R, R uniform on 0, ..., T-1.
-    ``queries`` counts what the algorithm asked, ``monitoring`` what was asked only to watch it; ``ledger`` says where
-    all of them went (probes, trial points, failed, answered by a cache, ...). ``certificate`` is the latest one of a
-    method that certifies on its way (:class:`pzos.StopWhenStationary`).
+    ``queries`` counts what the algorithm asked, ``monitoring`` what was asked only to watch it, the certificate's
+    queries included; ``ledger`` says where all of them went (probes, trial points, failed, answered by a cache, ...).
+    ``certificate`` speaks of ``x``: the default method ends with one, and :class:`pzos.StopWhenStationary` gives its
+    latest.
     """
 
     x: Vector
@@ -82,6 +83,8 @@ class Result:
             rows.insert(7, ("failed queries", f"{self.failures}"))
         if self.explanation:
             rows.append(("why this method", self.explanation))
+        if self.certificate is not None:
+            rows.append(("certificate", self.certificate.sentence))
         return rows
 
     def __repr__(self) -> str:

@@ -46,7 +46,8 @@ class Response(NamedTuple):
     """The followers' answer to query (step, index).
 
     ``gap`` is the equilibrium gap the follower itself reports (NaN if it reports none), ``seconds`` what the
-    answer took (0 where a cache knew it), and ``failure`` the reason why there is none (then ``y`` is empty).
+    answer took (0 where a cache knew it), ``failure`` the reason why there is none (then ``y`` is empty), and
+    ``retried`` what went wrong in the attempts before the one that gave the answer.
     """
 
     step: int
@@ -55,6 +56,7 @@ class Response(NamedTuple):
     gap: float = float("nan")
     seconds: float = float("nan")
     failure: str = ""
+    retried: str = ""
 
 
 class LeaderValue(NamedTuple):

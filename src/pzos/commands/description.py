@@ -61,9 +61,8 @@ def read_description(path: Path) -> Description:
     faults = Faults(str(path))
     for key in sorted(set(table) - _KEYS):
         faults.add(f"{key}: expected one of {', '.join(sorted(_KEYS))}; check the spelling")
-    wanted = ("problem",) if "problem" in table else ("leader", "x0")
-    for key in wanted:
-        faults.check(key in table, key, None, f"an entry {key!r}", f"see the example in the docs of {__name__}")
+    for key in () if "problem" in table else ("leader", "x0"):
+        faults.check(key in table, key, None, f"an entry {key!r}", "pzos init --example  writes a study to start from")
     faults.raise_if_any()
     folder = path.resolve().parent
     problem, has_follower = _problem(table, folder, str(path))
@@ -83,7 +82,10 @@ def _table(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise InvalidInput(f"{path}: expected a TOML file that describes a study; check the name") from None
+        raise InvalidInput(
+            f"{path}: expected a TOML file that describes a study; check the name, or write one to start from with  "
+            "pzos init --example"
+        ) from None
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise InvalidInput(f"{path}: cannot be read as TOML ({error}); correct it there") from None
 
