@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import sys
@@ -15,6 +16,8 @@ for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ.setdefault(name, "1")
 
 import pzos  # noqa: E402
+
+logging.getLogger("pzos").setLevel(logging.WARNING)  # a package of the theme prints every line that is logged
 
 project = "pzos"
 author = "the pzos developers"
@@ -48,6 +51,19 @@ nitpick_ignore_regex = [
     ("py:.*", r"pzos\.(models|solvers\.trust_\w+)\..*"),  # the inside of a method
 ]
 
+#: The gallery in the order it is best read; what is not named comes last.
+_GALLERY = (
+    "pzos_against_zos", "memory", "structure", "imperfect_model", "noisy_follower", "failing_follower",
+    "goldstein_one", "goldstein_two", "certificate", "cournot", "variational_inequality", "routing_tolls",
+    "city_tolls", "simulator",
+)  # fmt: skip
+
+
+def reading_order(file: str) -> int:
+    name = file.removeprefix("plot_").removesuffix(".py")
+    return _GALLERY.index(name) if name in _GALLERY else len(_GALLERY)
+
+
 sphinx_gallery_conf = {
     "examples_dirs": [str(ROOT / "examples")],
     "gallery_dirs": ["gallery"],
@@ -59,6 +75,7 @@ sphinx_gallery_conf = {
     "show_signature": False,
     "plot_gallery": "True",
     "matplotlib_animations": False,
+    "within_subsection_order": reading_order,
     "image_scrapers": ("matplotlib",),
     "min_reported_time": 3600,
 }

@@ -82,3 +82,14 @@ def test_trial_points_are_told_apart_by_what_became_of_them(tmp_path: Path) -> N
     tried = np.flatnonzero(np.isfinite(result.trace["accepted"]))
     assert told["accepted"] == len(set(lower) & set(tried.tolist()))
     assert story_of_file(tmp_path / "trust.study", problem(), solver).ledger == told
+
+
+def test_the_certificate_of_a_default_run_is_counted_and_found_again(tmp_path: Path) -> None:
+    path = tmp_path / "default.study"
+    result = pzos.solve(problem(), queries=20, path=path)
+    assert result.certificate is not None
+    assert result.ledger["for the certificate"] == result.certificate.queries
+    assert total(result) == result.queries + result.monitoring
+    story = story_of_file(path, problem(), pzos.CompositeTrustRegion())
+    assert story.ledger == ledger_of(result)
+    assert story.certificate == str(result.certificate)

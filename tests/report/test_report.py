@@ -155,6 +155,13 @@ def test_bad_input_is_one_line_and_writes_nothing(
     assert not (tmp_path / "none.html").exists()
 
 
+def test_time_is_that_of_the_run_and_never_goes_back(study: Path) -> None:
+    seconds = story_of_file(study, problem(), SOLVER).curve.seconds
+    told = {row.step: row.elapsed for row in read_contents(study).rows}
+    np.testing.assert_array_equal(seconds, [told[step] for step in sorted(told)])
+    assert (np.diff(seconds) >= 0).all()
+
+
 def test_certificates_are_put_into_words(tmp_path: Path) -> None:
     result = pzos.solve(problem(), SOLVER, steps=8)
     assert "No certificate" in story_of(result).certificate

@@ -99,16 +99,11 @@ def motion_of(trace: Trace) -> Motion:
 
 
 def ledger_of(result: Result) -> dict[str, int]:
-    """Return where the queries went; trial points are told apart by whether the step was taken."""
-    return with_fates(dict(result.ledger), result.trace)
-
-
-def with_fates(ledger: dict[str, int], trace: Trace) -> dict[str, int]:
-    """Return the ledger with its trial points split into the start, accepted and rejected ones."""
+    """Return where the queries went; trial points are told apart by what became of them."""
+    ledger, trace = dict(result.ledger), result.trace
     if _TRIALS not in ledger or "accepted" not in trace.columns:
         return ledger
     taken: Vector = trace["accepted"]
     tried, accepted = ledger.pop(_TRIALS), int(np.nansum(taken > 0))
     start = int(bool(np.isnan(taken[:1]).any()))
-    rest = max(0, tried - accepted - start)
-    return {"start": start, "accepted": accepted, "rejected": rest} | ledger
+    return {"start": start, "accepted": accepted, "rejected": max(0, tried - accepted - start)} | ledger
