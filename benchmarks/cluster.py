@@ -122,7 +122,7 @@ def main(arguments: list[str]) -> int:
     print(f"pzos {pzos.__version__}  distributed {version('distributed')}  python {sys.version.split()[0]}")
     bad = 0
     cluster = distributed.LocalCluster(
-        n_workers=WORKERS, threads_per_worker=1, processes=True, dashboard_address=None, silence_logs=50
+        n_workers=WORKERS, threads_per_worker=1, processes=True, dashboard_address=":0", silence_logs=50
     )
     with cluster, distributed.Client(cluster) as client, pzos.DaskExecutor(client) as executor:
         reached = [efficiency("Dask", executor)]
