@@ -45,7 +45,8 @@ def test_same_bytes_for_any_number_of_jobs_and_after_a_kill(program: Path, tmp_p
     figures = ("security", "second_moments", "routing")
     one = reproduce(program, *figures, "--quick", "--jobs", "1", "--out", str(tmp_path / "one"))
     assert one.returncode == 0, one.stderr
-    assert one.stderr == ""
+    said = [line for line in one.stderr.splitlines() if not line.startswith("compiling the ")]  # after an installation
+    assert said == []
     expected = csvs(tmp_path / "one")
     assert {"security.csv", "second_moments.csv", "routing.csv", "claims.csv"} <= set(expected)
 
