@@ -204,6 +204,7 @@ class DaskExecutor(_Resubmitting):
         lost = (self._distributed.scheduler.KilledWorker, self._distributed.CancelledError, CancelledError)
         self._signs_of_loss: tuple[type[BaseException], ...] = (*lost, OSError)
         self._held: set[Any] = set()  # Dask gives up a job nobody holds
+        self._spent: list[Any] = []
         self._outgoing: queue.SimpleQueue[_Sent | None] = queue.SimpleQueue()
         self._computed: queue.SimpleQueue[tuple[_Sent, Any] | None] = queue.SimpleQueue()
         self._pinned = not _in_this_process(self.client)
@@ -292,6 +293,7 @@ class DaskExecutor(_Resubmitting):
                 _give(together[0].outer, error=_refusal(together[0].job, error))
             return
         self._held.update(inner)
+        self._spent.clear()  # only now: what Dask sends to release them must not delay the jobs
         for future, sent in zip(inner, together, strict=True):
             future.add_done_callback(partial(self._note, sent))
 
@@ -306,6 +308,7 @@ class DaskExecutor(_Resubmitting):
         except BaseException as raised:  # noqa: BLE001  # the job's own error, or a sign that it was lost
             error = raised
         self._held.discard(inner)
+        self._spent.append(inner)
         if isinstance(error, self._signs_of_loss) and not sent.outer.done():
             self._lost(*sent, error)
         else:
@@ -318,6 +321,7 @@ class DaskExecutor(_Resubmitting):
         self._computed.put(None)
         for thread in self._threads:
             thread.join()
+        self._spent.clear()
         for owned in self._owned:
             owned.close()
         self._owned.clear()
