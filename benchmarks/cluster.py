@@ -114,8 +114,8 @@ def efficiency(name: str, executor: Executor, steps: int = 4, runs: int = 12) ->
     ideal = steps * math.ceil(16 / WORKERS) * SECONDS
     best, usual = min(seconds), median(seconds)
     print(
-        f"{name}: {steps} batches of 16 queries, ideal {ideal:.3f} s, {runs} runs: best {best:.3f} s, median {usual:.3f} s:"
-        f" efficiency {ideal / best:.1%} ({ideal / usual:.1%})"
+        f"{name}: {steps} batches of 16 queries, ideal {ideal:.3f} s, {runs} runs: "
+        f"best {best:.3f} s, median {usual:.3f} s: efficiency {ideal / best:.1%} ({ideal / usual:.1%})"
     )
     return ideal / best
 
