@@ -38,6 +38,7 @@ CORE = (
     "predictions",
     "memories",
     "trace",
+    "ledger",
     "result",
     "selection",
     "limits",
@@ -87,6 +88,7 @@ LAZY_UPWARD = {
     ("result", "report"),
     ("study", "durable"),
     ("run", "choose"),
+    ("run", "stationarity"),
     ("solvers", "choose"),
 }
 
@@ -97,7 +99,14 @@ FRONT_DOOR = "__init__"
 OUTSIDE = {
     "jax": ("autodiff/jax.py",),
     "torch": ("autodiff/torch.py",),
-    "matplotlib": ("plots.py", "plots/", "experiments/", "bench/figures.py", "stationarity/examples.py"),
+    "matplotlib": (
+        "plots.py",
+        "plots/",
+        "experiments/",
+        "networks/maps.py",
+        "bench/figures.py",
+        "stationarity/examples.py",
+    ),
     "mpl_toolkits": ("plots.py", "plots/", "experiments/"),
     "rich": ("progress.py", "cli.py", "demo.py", "commands/", "experiments/", "report/", "bench/"),
     "plotly": ("report/",),
@@ -118,11 +127,10 @@ OUTSIDE = {
         "blas.py",
     ),
     "threadpoolctl": ("blas.py",),
-    "aequilibrae": ("networks/",),
-    "uxsim": ("networks/", "simulators/"),
-    "libsumo": ("networks/", "simulators/"),
-    "sumolib": ("networks/", "simulators/"),
-    "traci": ("networks/", "simulators/"),
+    "aequilibrae": ("networks/simulators/aequilibrae.py",),
+    "uxsim": ("networks/simulators/uxsim.py",),
+    "libsumo": ("networks/simulators/sumo.py",),
+    "sumo": ("networks/simulators/sumo.py",),
     "cma": ("bench/", "experiments/"),
     "nevergrad": ("bench/", "experiments/"),
 }

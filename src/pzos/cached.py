@@ -100,7 +100,7 @@ class Cached(Follower):
         y, gap, checksum = row
         if not isinstance(y, bytes) or _checksum(key, y, gap) != checksum:
             return None  # a damaged entry is no entry
-        return Answer(as_array(y), float("nan") if gap is None else float(gap))
+        return Answer(as_array(y), float("nan") if gap is None else float(gap), cached=True)
 
     def _keep(self, key: bytes, x: Vector, returned: Any) -> None:
         answer = returned if isinstance(returned, Answer) else Answer(returned)

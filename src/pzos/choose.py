@@ -21,6 +21,7 @@ from pzos.types import LeaderValue, Vector
 _MEMORY = 16_000_000
 _MOST_POINTS = 400
 _FEWEST_POINTS = 20
+_CERTIFIED_SHARE = 0.01
 _NAMES = {OwnEffect: "own effects", Conserved: "a conservation law", Bounded: "bounds of the answers"}
 
 
@@ -39,10 +40,17 @@ def choose(known: Known, limits: Limits) -> tuple[CompositeTrustRegion, str]:
     explanation = (
         f"composite trust region, one query per step: f is known, so it is minimised on a model of the response that "
         f"remembers up to {kept} answers; {n} decisions{spend}; {facts}; the scale of x, structure in the answers and "
-        "noise are found out on the way. It has no guarantee of its own: certify its point with "
-        "result.certify(problem, delta=...)"
+        "noise are found out on the way. It has no guarantee of its own, so the run ends with a certificate "
+        "(result.certificate) from fresh queries, counted apart"
     )
     return CompositeTrustRegion(points=points), explanation
+
+
+def smoothing_radius(state: Any) -> float | None:
+    """Return a radius on which to certify where a run ended: small against the scale of x, large against noise."""
+    if not isinstance(state, RegionState) or state.history is None:
+        return None
+    return max(_CERTIFIED_SHARE * state.scale, state.radius if state.exact is False else 0.0)
 
 
 def foresee(task: Task, state: Any) -> Callable[[Vector, LeaderValue], Vector] | None:

@@ -16,13 +16,14 @@ from numpy.random import Generator
 from pzos.errors import Faults, FollowerFailure, PzosError, shown
 from pzos.follower import Answer, Follower, as_follower
 from pzos.keys import Keys, Role
-from pzos.types import FLOAT64, Purpose, Query, Response, Vector, float_array
+from pzos.types import CACHED_SECONDS, FLOAT64, Purpose, Query, Response, Vector, float_array
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor, Future
 
 _NOT_REPORTED = float("nan")
 _PROBES = 2**32
+_TICK = 1e-9  # a clock may be too coarse for a fast follower, and no time at all means a cache
 
 
 class Oracle:
@@ -105,7 +106,7 @@ def respond(follower: Follower, query: Query, generator: Generator | None = None
         answer = follower.respond(query.x, generator)
     except Exception as error:
         raise _named(error, [query]) from error
-    seconds = time.perf_counter() - start
+    seconds = time.perf_counter() - start or _TICK
     if type(answer) is np.ndarray and answer.dtype is FLOAT64 and answer.ndim:  # the usual case, in short
         return Response(query.step, query.index, answer.copy(), _NOT_REPORTED, seconds)
     return _response(query, answer, seconds)
@@ -118,7 +119,7 @@ def respond_all(follower: Follower, queries: list[Query]) -> list[Response]:
         answers = follower.respond_all([query.x for query in queries])
     except Exception as error:
         raise _named(error, queries) from error
-    seconds = (time.perf_counter() - start) / len(queries)
+    seconds = (time.perf_counter() - start or _TICK) / len(queries)
     return [_response(query, answer, seconds) for query, answer in zip(queries, answers, strict=True)]
 
 
@@ -160,7 +161,8 @@ def _named(error: Exception, queries: list[Query]) -> FollowerFailure:
 
 def _response(query: Query, answer: Any, seconds: float) -> Response:
     if isinstance(answer, Answer):
-        return Response(query.step, query.index, as_vector(query, answer.y), _gap(query, answer.gap), seconds)
+        spent = CACHED_SECONDS if answer.cached else seconds
+        return Response(query.step, query.index, as_vector(query, answer.y), _gap(query, answer.gap), spent)
     return Response(query.step, query.index, as_vector(query, answer), _NOT_REPORTED, seconds)
 
 

@@ -13,16 +13,17 @@ import numpy.typing as npt
 
 from pzos.follower import Follower
 from pzos.leader import Leader
+from pzos.ledger import NAMES, ordered
 from pzos.limits import Limits
 from pzos.oracle import Oracle
 from pzos.problem import Problem, require_problem
 from pzos.progress import watched
-from pzos.result import Result
+from pzos.result import Result, Stop
 from pzos.sets import Domain
 from pzos.solvers.base import AnySolver
 from pzos.study import Study
 from pzos.trace import Record
-from pzos.types import Response, Sense
+from pzos.types import Purpose, Response, Sense
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -32,6 +33,10 @@ if TYPE_CHECKING:
 #: The library's logger: silent unless the program that uses the library configures logging.
 logger = logging.getLogger("pzos")
 logger.addHandler(logging.NullHandler())
+
+
+#: Ends after which there is time, and a point worth certifying.
+_CERTIFIED_ENDS = (Stop.STEPS, Stop.QUERIES, Stop.TARGET, Stop.CONVERGED)
 
 
 def iterate(study: Study, oracle: Oracle) -> Iterator[Record]:
@@ -73,10 +78,13 @@ def solve(
     tolerance: Tolerance | None = None,
     path: str | os.PathLike[str] | None = None,
     progress: bool | None = None,
+    certificate: bool | int | None = None,
 ) -> Result:
     """Run ``solver`` on ``problem`` until a limit is reached, and return the result.
 
-    Without a solver one is chosen and configured (:mod:`pzos.choose`); ``result.explanation`` says which and why.
+    Without a solver one is chosen and configured (:mod:`pzos.choose`); ``result.explanation`` says which and why, and
+    ``result.certificate`` how stationary its point is. The certificate's queries come on top of the limits and are
+    counted in ``result.monitoring``: 33, or as many as ``certificate`` says; ``certificate=False`` leaves it out.
     ``steps``, ``queries`` (the algorithm's), ``seconds`` and ``target`` are limits; without any, 1000 steps are
     taken. ``executor`` answers the queries of a step in parallel, with the same bits. ``tolerance`` says what to do
     about a follower that fails. With ``path`` the run is durable: every answer is kept in that file before it is used,
@@ -99,9 +107,21 @@ def solve(
         from pzos.choose import choose
 
         solver, explanation = choose(known, Limits(steps, queries, seconds, target))
+        certificate = True if certificate is None else certificate
     study = Study(known, solver, **settings) if path is None else Study.open(path, known, solver, **settings)
     with study, _oracle(problem.follower, seed, executor, tolerance) as oracle:
-        return replace(drive(study, oracle, progress=progress), explanation=explanation)
+        result = replace(drive(study, oracle, progress=progress), explanation=explanation)
+    if not certificate or result.stop not in _CERTIFIED_ENDS:
+        return result
+    from pzos.stationarity.ending import ending_certificate
+
+    # Another seed: the noise of a noisy follower must not be that of the run.
+    with _oracle(problem.follower, seed + 1, executor, tolerance) as oracle:
+        asked = None if certificate is True else certificate
+        found = ending_certificate(study.task, study.state, oracle, queries=asked, path=path, spent=result.queries)
+    spent = 0 if found is None else found.queries
+    ledger = ordered({**result.ledger, NAMES[Purpose.CERTIFICATE.value]: spent})
+    return replace(result, certificate=found, monitoring=result.monitoring + spent, ledger=ledger)
 
 
 def _oracle(

@@ -13,6 +13,8 @@ Vector = npt.NDArray[np.float64]
 Matrix = npt.NDArray[np.float64]
 FLOAT64 = np.dtype(np.float64)
 Sense = Literal["min", "max"]
+#: What an answer from a cache took: no follower was asked. One that was asked took longer.
+CACHED_SECONDS = 0.0
 
 
 class Purpose(Enum):
@@ -44,8 +46,8 @@ class Response(NamedTuple):
     """The followers' answer to query (step, index).
 
     ``gap`` is the equilibrium gap the follower itself reports (NaN if it reports none), ``seconds`` what the
-    answer took, ``failure`` the reason why there is none (then ``y`` is empty), and ``retried`` what went wrong in the
-    attempts before the one that gave the answer.
+    answer took (0 where a cache knew it), ``failure`` the reason why there is none (then ``y`` is empty), and
+    ``retried`` what went wrong in the attempts before the one that gave the answer.
     """
 
     step: int

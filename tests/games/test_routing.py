@@ -404,7 +404,7 @@ def test_a_failing_kernel_is_replaced_and_counted(monkeypatch):
     failing = RoutingGame(*data(game))
     failing.response(tolls[0])
     solver = failing._solver()
-    monkeypatch.setattr(solver, "_kernel", lambda *_: 1)
+    monkeypatch.setattr(solver, "kernel", lambda *_: 1)
     assert np.abs(failing.response(tolls) - flows).max() <= 1e-12
     assert failing.statistics().interior == 3
     assert failing.statistics().responses == 4
@@ -416,7 +416,7 @@ def test_a_failing_kernel_is_replaced_and_counted(monkeypatch):
 def test_no_path_flows_without_the_active_set(monkeypatch):
     game = RoutingGame.random(6, vertices=6)
     solver = Solver(game)
-    monkeypatch.setattr(solver, "_kernel", lambda *_: 1)
+    monkeypatch.setattr(solver, "kernel", lambda *_: 1)
     with pytest.raises(NotConverged, match="gives no path flows"):
         solver.equilibrium(np.zeros(game.edges))
 

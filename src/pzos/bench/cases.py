@@ -6,7 +6,7 @@ Instances are drawn by number. Numbers from 100 up were used to fix constants; r
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -25,18 +25,28 @@ from pzos.structure import conserved, own_effect
 from pzos.types import Query, Vector
 
 WhiteBox = Callable[[Vector], tuple[float, Vector]]
+Residuals = Callable[[Vector, Vector], Vector]
 _STARTS = 3
 
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """One problem with its reference value; ``clean`` answers without the noise that ``problem`` may have."""
+    """One problem with its reference value; ``clean`` answers without the noise that ``problem`` may have.
+
+    ``white_box`` is x -> sign F with its gradient, where the followers' Jacobian is known; ``residuals`` is (x, y) -> r
+    with f = |r|^2, where the cost is a sum of squares; both are for reference methods only. ``name`` and ``noise`` are
+    what :func:`make` was given.
+    """
 
     family: str
     seed: int
     problem: Problem
     best: float
     clean: Follower
+    white_box: WhiteBox | None = None
+    residuals: Residuals | None = None
+    name: str = ""
+    noise: float = 0.0
 
     @property
     def sign(self) -> float:
@@ -78,8 +88,13 @@ def security(seed: int, targets: int, *, declared: bool = False, noise: float = 
     def white_box(x: Vector) -> tuple[float, Vector]:
         return security_gradient(game, x)
 
+    def residuals(x: Vector, y: Vector) -> Vector:
+        success = game.defender_value * y / (np.maximum(x, 0.0) + y + game.baseline)
+        return np.concatenate([np.sqrt(np.maximum(success, 0.0)), np.sqrt(0.5 * game.defender_cost) * x])
+
     best = _reference(white_box, problem, seed, lower=0.0)
-    return _case(f"security n={targets}{' declared' if declared else ''}", seed, problem, best, noise)
+    name = f"security n={targets}{' declared' if declared else ''}"
+    return _case(name, seed, problem, best, noise, white_box, residuals)
 
 
 def routing(seed: int, regularisation: float, *, noise: float = 0.0) -> Case:
@@ -93,22 +108,43 @@ def routing(seed: int, regularisation: float, *, noise: float = 0.0) -> Case:
         return -at.value, -(at.grad_x + routing_jacobian(game, x).transpose_times(at.grad_y))
 
     best = -_reference(white_box, problem, seed, spread=game.response(problem.x0) / (2.0 * regularisation))
-    return _case(f"routing lambda={regularisation:g}", seed, problem, best, noise)
+    return _case(f"routing lambda={regularisation:g}", seed, problem, best, noise, white_box)
 
 
 def cournot(seed: int, *, noise: float = 0.0) -> Case:
-    """Return the Cournot leader; its reference is the best of the default's own long runs (no white box)."""
+    """Return the Cournot leader; its reference is the best of long runs, polished by differences (no white box)."""
+    from scipy.optimize import minimize
+
     from pzos.run import solve
 
     problem = CournotGame.random(seed).problem()
-    runs = [solve(problem, queries=300, seed=start, progress=False).best_value for start in range(2)]
-    return _case("cournot", seed, problem, max(runs), noise)
+
+    def loss(x: Vector) -> float:
+        point = problem.domain.project(x)
+        return -problem.leader.value(point, answer(problem.follower, point))
+
+    best = np.inf
+    for start in range(2):
+        x = solve(problem, queries=300, seed=start, progress=False, certificate=False).best_x
+        for _ in range(3):
+            x = minimize(loss, x, method="L-BFGS-B", options={"ftol": 1e-15, "gtol": 1e-10}).x
+        best = min(best, loss(x))
+    return _case("cournot", seed, problem, -best, noise)
 
 
-def _case(family: str, seed: int, problem: Problem, best: float, noise: float) -> Case:
-    if noise == 0.0:
-        return Case(family, seed, problem, best, problem.follower)
-    return Case(f"{family} noise {noise:g}", seed, noisy(problem, noise), best, problem.follower)
+def _case(
+    family: str,
+    seed: int,
+    problem: Problem,
+    best: float,
+    noise: float,
+    white_box: WhiteBox | None = None,
+    residuals: Residuals | None = None,
+) -> Case:
+    clean = problem.follower
+    if noise != 0.0:
+        family, problem = f"{family} noise {noise:g}", noisy(problem, noise)
+    return Case(family, seed, problem, best, clean, white_box, residuals)
 
 
 def _reference(
@@ -157,7 +193,7 @@ def make(family: str, seed: int, noise: float = 0.0) -> Case:
     faults = Faults("bench")
     faults.check(family in FAMILIES, "family", family, f"one of {', '.join(FAMILIES)}", "check the spelling")
     faults.raise_if_any()
-    return FAMILIES[family](seed, noise)
+    return replace(FAMILIES[family](seed, noise), name=family, noise=noise)
 
 
 class Spent(Exception):

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
+from functools import cache
 
 import numpy as np
 
-from pzos.bench.cases import Case, Counter
+from pzos.bench.cases import Case, Counter, Spent, make
+from pzos.errors import InvalidInput
 from pzos.run import iterate, solve
 from pzos.schedules import Diminishing
 from pzos.solvers.base import AnySolver
 from pzos.solvers.memory import MemoryPZOS, SecantPZOS
 from pzos.solvers.smoothing import PZOS, ZOS
-from pzos.solvers.trust_step import minimise
+from pzos.solvers.trust_step import bounds_of, minimise
 from pzos.study import Study
 from pzos.types import Vector
 
@@ -31,7 +34,7 @@ def _ours(solver: AnySolver, case: Case, queries: int, seed: int) -> list[float]
     """Run one of our solvers; F at the iterate stands for every query of a step."""
     values: list[float] = []
     if case.clean is case.problem.follower:
-        result = solve(case.problem, solver, queries=queries, seed=seed, progress=False)
+        result = solve(case.problem, solver, queries=queries, seed=seed, progress=False, certificate=False)
         at = [int(q) for q in result.trace["queries"]]
         for q, value in zip(at, result.trace["value"], strict=True):
             values.extend([float(value)] * (max(q, len(values)) - len(values)))
@@ -61,6 +64,65 @@ def zos_paper(case: Case, queries: int, seed: int) -> list[float]:
     """Run ZOS with the paper's steps and radii."""
     step, radius = _paper_step(case)
     return _ours(ZOS(step=step, radius=radius), case, queries, seed)
+
+
+_TUNING_SEEDS = (100, 101)
+_TUNING_STEPS = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
+
+
+def pzos_tuned(case: Case, queries: int, seed: int) -> list[float]:
+    """Run PZOS with the constant or diminishing step that was best at this budget on instances not reported."""
+    return _ours(_tuned(PZOS, case, queries), case, queries, seed)
+
+
+def zos_tuned(case: Case, queries: int, seed: int) -> list[float]:
+    """Run ZOS with the constant or diminishing step that was best at this budget on instances not reported."""
+    return _ours(_tuned(ZOS, case, queries), case, queries, seed)
+
+
+def _tuned(kind: type[PZOS] | type[ZOS], case: Case, queries: int) -> PZOS | ZOS:
+    return _tuned_for(kind, case.name, case.noise, queries)
+
+
+@cache
+def _tuned_for(kind: type[PZOS] | type[ZOS], name: str, noise: float, queries: int) -> PZOS | ZOS:
+    """Return the best of a grid of steps by its mean final gap on two instances of the family."""
+    cases = [make(name, seed, noise) for seed in _TUNING_SEEDS]
+    radius = _paper_step(cases[0])[1]
+    scores: dict[PZOS | ZOS, float] = {}
+    for size in _TUNING_STEPS:
+        for step in (size, Diminishing(size)):
+            solver = kind(step=step, radius=radius)
+            gaps = []
+            for case in cases:
+                values = _ours(solver, case, queries, case.seed)
+                start = case.true_value(case.problem.x0)
+                gaps.append(min((case.gap(value, start) for value in values if np.isfinite(value)), default=np.inf))
+            scores[solver] = float(np.mean(gaps))
+    return min(scores, key=lambda solver: scores[solver])
+
+
+def white_box(case: Case, queries: int, seed: int) -> list[float]:
+    """Run L-BFGS-B with the followers' exact Jacobian: the limit no method that only queries can be asked to beat."""
+    from scipy.optimize import Bounds, minimize
+
+    gradient = case.white_box
+    if gradient is None:
+        raise InvalidInput(f"white-box: {case.family}: expected a game with a known Jacobian; leave this method out")
+    counter, problem = Counter(case, queries), case.problem
+    box = bounds_of(problem.domain, problem.x0.size)
+
+    def objective(x: Vector) -> tuple[float, Vector]:
+        counter(x)
+        return gradient(x)
+
+    x = problem.x0
+    with contextlib.suppress(Spent):
+        for _ in range(4):  # kinks end a run early; a fresh one goes on
+            options = {"maxiter": 10_000, "maxfun": 10 * queries, "ftol": 1e-15, "gtol": 1e-12}
+            limits = None if box is None else Bounds(*box)
+            x = minimize(objective, x, jac=True, method="L-BFGS-B", bounds=limits, options=options).x
+    return counter.values
 
 
 def memory(case: Case, queries: int, seed: int) -> list[float]:
@@ -96,5 +158,8 @@ OURS: dict[str, Method] = {
     "pzos-secant": secant,
     "pzos-paper": pzos_paper,
     "zos-paper": zos_paper,
+    "pzos-tuned": pzos_tuned,
+    "zos-tuned": zos_tuned,
     "naive": naive,
+    "white-box": white_box,
 }

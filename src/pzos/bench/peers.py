@@ -1,7 +1,4 @@
-"""Peers of the test bed: scipy's methods, and others behind the extra ``peers``. All see F only, through one counter.
-
-DFO-LS and POUNDERS need the cost as a sum of squares or a composition written by hand; they are not offered here.
-"""
+"""Peers of the test bed: scipy's methods, and others behind the extra ``peers``. All see F only, through one counter."""
 
 from __future__ import annotations
 
@@ -19,21 +16,21 @@ from pzos.solvers.trust_step import bounds_of
 from pzos.types import Vector
 
 
-def _bounds(case: Case) -> tuple[Vector, Vector] | None:
+def bounds(case: Case) -> tuple[Vector, Vector] | None:
     """Return the bounds of x where there are any; points outside other sets are projected by the counter."""
     box = bounds_of(case.problem.domain, case.problem.x0.size)
     return None if box is None or not np.isfinite(box).any() else box
 
 
-def _size(case: Case) -> float:
+def size(case: Case) -> float:
     return max(1.0, float(np.abs(case.problem.x0).mean()))
 
 
-def _package(module: str, package: str) -> Any:
+def package(module: str, name: str) -> Any:
     try:
         return importlib.import_module(module)
     except ImportError as error:
-        raise MissingExtra(package, "peers", f"the peer {package}") from error
+        raise MissingExtra(name, "peers", f"the peer {name}") from error
 
 
 def lbfgs(case: Case, queries: int, seed: int) -> list[float]:
@@ -43,37 +40,37 @@ def lbfgs(case: Case, queries: int, seed: int) -> list[float]:
 
 def cobyqa(case: Case, queries: int, seed: int) -> list[float]:
     """Run scipy's COBYQA."""
-    return _scipy(case, queries, "COBYQA", {"maxfev": queries, "initial_tr_radius": 0.5 * _size(case)})
+    return _scipy(case, queries, "COBYQA", {"maxfev": queries, "initial_tr_radius": 0.5 * size(case)})
 
 
 def _scipy(case: Case, queries: int, name: str, options: dict[str, float]) -> list[float]:
     optimize: Any = importlib.import_module("scipy.optimize")
-    counter, box = Counter(case, queries), _bounds(case)
-    bounds = None if box is None else optimize.Bounds(*box)
+    counter, box = Counter(case, queries), bounds(case)
+    limits = None if box is None else optimize.Bounds(*box)
     with contextlib.suppress(Spent):
-        optimize.minimize(counter, case.problem.x0, method=name, bounds=bounds, options=options)
+        optimize.minimize(counter, case.problem.x0, method=name, bounds=limits, options=options)
     return counter.values
 
 
 def pycma(case: Case, queries: int, seed: int) -> list[float]:
     """Run CMA-ES by pycma."""
-    cma = _package("cma", "cma")
-    counter, box = Counter(case, queries), _bounds(case)
+    cma = package("cma", "cma")
+    counter, box = Counter(case, queries), bounds(case)
     options: dict[str, Any] = {"seed": seed + 1, "verbose": -9, "maxfevals": queries}
     if box is not None:
         options["bounds"] = [box[0], [bound if np.isfinite(bound) else None for bound in box[1]]]
     with contextlib.suppress(Spent):
-        cma.fmin2(counter, case.problem.x0, 0.3 * _size(case), options)
+        cma.fmin2(counter, case.problem.x0, 0.3 * size(case), options)
     return counter.values
 
 
 def nevergrad(case: Case, queries: int, seed: int) -> list[float]:
     """Run nevergrad's NgIohTuned."""
-    ng = _package("nevergrad", "nevergrad")
-    counter, box = Counter(case, queries), _bounds(case)
+    ng = package("nevergrad", "nevergrad")
+    counter, box = Counter(case, queries), bounds(case)
     variable = ng.p.Array(init=np.array(case.problem.x0))
     if box is not None:
-        variable.set_bounds(lower=box[0], upper=np.where(np.isfinite(box[1]), box[1], 1e3 * _size(case)))
+        variable.set_bounds(lower=box[0], upper=np.where(np.isfinite(box[1]), box[1], 1e3 * size(case)))
     variable.random_state.seed(seed)
     with contextlib.suppress(Spent), warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -83,12 +80,12 @@ def nevergrad(case: Case, queries: int, seed: int) -> list[float]:
 
 def bobyqa(case: Case, queries: int, seed: int) -> list[float]:
     """Run Py-BOBYQA."""
-    package = _package("pybobyqa", "Py-BOBYQA")
-    counter, box = Counter(case, queries), _bounds(case)
-    bounds = None if box is None else (np.maximum(box[0], -1e20), np.minimum(box[1], 1e20))
+    solver = package("pybobyqa", "Py-BOBYQA")
+    counter, box = Counter(case, queries), bounds(case)
+    limits = None if box is None else (np.maximum(box[0], -1e20), np.minimum(box[1], 1e20))
     with contextlib.suppress(Spent), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        package.solve(counter, np.array(case.problem.x0), bounds=bounds, maxfun=queries, rhobeg=0.3 * _size(case))
+        solver.solve(counter, np.array(case.problem.x0), bounds=limits, maxfun=queries, rhobeg=0.3 * size(case))
     return counter.values
 
 

@@ -11,12 +11,13 @@ from pathlib import Path
 import numpy as np
 
 from pzos.bench.cases import Case, make
+from pzos.bench.composite_peers import COMPOSITE
 from pzos.bench.methods import OURS, Method
 from pzos.bench.peers import PEERS
 from pzos.errors import Faults
 from pzos.types import Matrix, Vector
 
-METHODS: dict[str, Method] = {**OURS, **PEERS}
+METHODS: dict[str, Method] = {**OURS, **PEERS, **COMPOSITE}
 BUDGETS = (20, 50, 150, 450)
 LEVELS = (0.1, 0.01, 0.001)
 

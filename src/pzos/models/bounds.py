@@ -26,6 +26,10 @@ class Law:
     shares: Vector
     total: float
 
+    def excess(self, y: Vector) -> float:
+        """Return by how much a'y exceeds the total."""
+        return float(self.coefficients @ y) - self.total
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Bounds:
@@ -46,6 +50,8 @@ class Bounds:
             clipped: Vector = np.minimum(np.maximum(z, self.lower), self.upper)
             return clipped, (clipped == z).astype(np.float64)
         y, slope = _rounded(z, self.lower, self.rounding)
+        if np.isposinf(self.upper).all():
+            return y, slope
         down, back = _rounded(-y, -self.upper, self.rounding)
         return -down, slope * back
 
@@ -86,6 +92,10 @@ class Bounds:
 def _rounded(z: Vector, lower: Vector, rounding: float) -> tuple[Vector, Vector]:
     """Return max(z, lower) with its corner rounded off, and its derivative; an open side stays as it is."""
     closed = lower > -np.inf
+    if closed.all():
+        offset = z - lower
+        root = np.sqrt(offset * offset + rounding**2)
+        return lower + 0.5 * (offset + root), 0.5 + 0.5 * (offset / root)
     offset = np.where(closed, z - np.where(closed, lower, 0.0), 0.0)
     root = np.sqrt(offset**2 + rounding**2)
     y = np.where(closed, np.where(closed, lower, 0.0) + 0.5 * (offset + root), z)

@@ -9,6 +9,7 @@ import numpy as np
 from scipy.linalg import cho_solve, solve_triangular
 
 from pzos.models.bounds import Bounds, Law, imputed
+from pzos.models.censored import beyond
 from pzos.models.geometry import Geometry, Scales, geometry
 from pzos.models.history import History
 from pzos.models.likelihood import fit_scales
@@ -48,13 +49,31 @@ class Fitter:
             return ResponseModel(point, answer, seen, slopes, Scales(1.0, 0.0, 0.0), LinearPrior(), self.bounds)
         factor = _factor(seen, scales)
         kinked = self.bounds.touched(history.answers)
-        prior, slopes, base = self._prior(shape, factor, seen, slopes, answer, start)
+        prior, _, _ = self._prior(shape, factor, seen, slopes, answer, start)
+        bounds, base = self._bounds(prior, answer), answer
+        if kinked and prior.own is not None:
+            slopes, base = self._latent(bounds, prior, seen, factor, slopes, answer)
         residuals = slopes if prior.own is None else slopes - prior.apply(seen.units)
         weights = cho_solve((factor, True), residuals, check_finite=False)
         weights /= seen.lengths[:, None]
         if scales.noise > 0.0:
             base = base + scales.noise * seen.centre_share * weights.sum(axis=0)
-        return ResponseModel(point, base, seen, weights, scales, prior, self._bounds(prior, answer), kinked)
+        return ResponseModel(point, base, seen, weights, scales, prior, bounds, kinked)
+
+    def _latent(
+        self, bounds: Bounds, prior: LinearPrior, seen: Geometry, factor: Matrix, slopes: Matrix, answer: Vector
+    ) -> tuple[Matrix, Vector]:
+        """Return slopes and centre of the latent response, which has no kinks where answers reach their bounds."""
+        lengths = seen.lengths[:, None]
+        surprise = slopes if prior.own is None else slopes - prior.apply(seen.units)
+        law = bounds.law
+        if law is not None:
+            surprise = surprise - np.outer(surprise @ law.shares, law.coefficients)
+        moved, centre_moved = beyond(bounds, answer + slopes * lengths, answer, surprise, seen, factor)
+        if law is not None:
+            moved = moved - np.outer(moved @ law.coefficients, law.shares)
+            centre_moved = centre_moved - float(centre_moved @ law.coefficients) * law.shares
+        return slopes + (moved - centre_moved) / lengths, answer + centre_moved
 
     def _bounds(self, prior: LinearPrior, answer: Vector) -> Bounds:
         """Return the bounds; with a single law the surplus that clipping makes is shared out by it."""
@@ -62,7 +81,7 @@ class Fitter:
         if shares is None or laws is None or laws.shape[0] != 1:
             return self.bounds
         positive = np.maximum(shares[:, 0], 1e-3 * float(np.abs(shares).mean()))
-        law = Law(laws[0], positive, float(laws[0] @ answer))
+        law = Law(laws[0], positive / float(laws[0] @ positive), float(laws[0] @ answer))
         return Bounds(self.bounds.lower, self.bounds.upper, law)
 
     def tune(
@@ -96,11 +115,15 @@ class Fitter:
         if shape is Shape.FREE:
             return LinearPrior(), slopes, answer
         units = solve_triangular(factor, seen.units, lower=True, check_finite=False)
-        prior = self._linear(shape, units, solve_triangular(factor, slopes, lower=True, check_finite=False), start)
         lengths = seen.lengths[:, None]
         answers = answer + slopes * lengths
         latent_answer = answer
-        if self.bounds.touched(answers) or self.bounds.touched(answer):
+        touched = self.bounds.touched(answers) or self.bounds.touched(answer)
+        prior = start
+        if prior is None or prior.own is None or not touched:
+            white = solve_triangular(factor, slopes, lower=True, check_finite=False)
+            prior = self._linear(shape, units, white, start)
+        if touched:
             for _ in range(_IMPUTATIONS):
                 predicted = prior.explain(seen.units, slopes) * lengths
                 latent, latent_answer = imputed(self.bounds, answers, answer, predicted, seen.lengths)

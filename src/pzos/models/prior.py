@@ -103,11 +103,11 @@ class _Normal:
         self.ridge = _RIDGE / units.shape[0] ** 2 * float(square.mean())
         self.scale = 1.0 / (square + self.ridge)
         self.overlap = shares.T @ shares
+        self.both = np.concatenate([laws, shares.T])
 
     def __call__(self, d: Vector) -> Vector:
-        both = np.concatenate([self.laws, self.shares]) * d
-        through = (both @ self.units.T) @ self.units
-        by_laws, by_shares = np.split(through, 2)
+        through = ((self.both * d) @ self.units.T) @ self.units
+        by_laws, by_shares = through[: len(self.laws)], through[len(self.laws) :]
         result: Vector = (self.square + self.ridge) * d - self.ridge * d.mean()
         result -= np.einsum("mi,mi->i", self.shares, by_laws)
         result += np.einsum("mi,mi->i", self.laws, self.overlap @ by_laws - by_shares)

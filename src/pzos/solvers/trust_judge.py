@@ -67,7 +67,9 @@ def _judged_exact(task: Task, state: RegionState, plan: TrialPlan, told: Told) -
         suspect = ratio < 0.1 and state.exact is None and len(_rows(state)) >= _SUSPECT_FROM
     best = int(np.argmin(values))
     state = replace(state, radius=radius, suspect=suspect)
-    return _moved(state, told[best][0], sign * values[best]) if values[best] < current else state
+    if values[best] < current:
+        return replace(_moved(state, told[best][0], sign * values[best]), stalled=0)
+    return replace(state, stalled=state.stalled + 1)
 
 
 def _rows(state: RegionState) -> Vector:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from pzos.blas import one_blas_thread
 from pzos.errors import Faults
 from pzos.estimators import Answers, Plan
 from pzos.keys import Role
@@ -29,7 +30,8 @@ from pzos.types import LeaderValue, Purpose, Vector
 _NAN = float("nan")
 _FAILURES = 5
 _ROUNDING = 0.01
-_NEGLIGIBLE = 1e-10
+_ROUNDING_BY_RADIUS = 0.03
+_NEGLIGIBLE = 1e-14
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +74,7 @@ class CompositeTrustRegion:
 
     # ---- asking -------------------------------------------------------------------------------------------
 
+    @one_blas_thread
     def ask(self, task: Task, state: RegionState) -> TrialPlan:
         """Plan the model's minimiser; or x0, a repeated query, or a probe where the model promises nothing."""
         history, contest = state.history, state.contest
@@ -80,11 +83,12 @@ class CompositeTrustRegion:
         if state.suspect and (state.exact is None or history.freedom == 0):
             return TrialPlan((state.x,), (Purpose.PROBE,), Kind.REPEAT)
         fit = fitter(task, history, self.points)
+        shapes = state.shapes
         models = {
             shape: fit.fit(history, state.centre, shape, state.scales.get(shape), state.priors.get(shape))
-            for shape in contest.running
+            for shape in shapes
         }
-        model = models[contest.winner]
+        model = models[shapes[0]]
         step = self._step(task, state, model, state.radius)
         if step.predicted <= _NEGLIGIBLE * max(abs(state.value), 1e-3) or step.size < 1e-9 * state.scale:
             points: tuple[Vector, ...] = (_probe(task, state, model, 0),)
@@ -95,7 +99,7 @@ class CompositeTrustRegion:
             points, kind, purpose = (step.x,), Kind.TRIAL, Purpose.TRIAL
         points += self._further(task, state, model, points[0])
         purposes = (purpose,) + (Purpose.TRIAL,) * (len(points) - 1)
-        predictions = {shape: rival.predict(points[0]) for shape, rival in models.items()}
+        predictions = {shape: rival.clipped(points[0]) for shape, rival in models.items()}
         priors = {shape: rival.prior for shape, rival in models.items()}
         return TrialPlan(points, purposes, kind, step, predictions, priors)
 
@@ -104,7 +108,8 @@ class CompositeTrustRegion:
         objective = on_model(known.leader, known.sign, model)
         if model.kinked:
             # The model itself has kinks at the bounds of the answers, where a smooth minimiser stalls.
-            rounded = on_model(known.leader, known.sign, model.rounded(_ROUNDING * float(np.abs(model.base).mean())))
+            corner = min(_ROUNDING * float(np.abs(model.base).mean()), _ROUNDING_BY_RADIUS * radius)
+            rounded = on_model(known.leader, known.sign, model.rounded(corner))
             start = minimise(rounded, state.x, radius, known.domain, self.iterations).x
             step = minimise(objective, state.x, radius, known.domain, max(self.iterations // 3, 1), start)
             if step.predicted > _NEGLIGIBLE * max(abs(state.value), 1e-3):
@@ -126,6 +131,7 @@ class CompositeTrustRegion:
 
     # ---- telling ------------------------------------------------------------------------------------------
 
+    @one_blas_thread
     def tell(self, task: Task, state: RegionState, plan: Plan, answers: Answers) -> tuple[RegionState, Outcome]:
         """Take the answers into the history, judge the step, and move if F is lower there."""
         if not isinstance(plan, TrialPlan):
@@ -147,6 +153,8 @@ class CompositeTrustRegion:
         )
         promised = _NAN if plan.step is None else plan.step.predicted
         extras = {"radius": state.radius, "predicted": promised, "probe": float(plan.kind is not Kind.TRIAL)}
+        if plan.kind is Kind.TRIAL:
+            extras["accepted"] = float(moved.x is not state.x)
         return moved, Outcome(x, value, _NAN, size, extras)
 
     def _started(self, task: Task, state: RegionState, y: Vector, value: float) -> RegionState:
@@ -190,6 +198,7 @@ def foresight(task: Task, state: RegionState) -> Callable[[Vector, LeaderValue],
     fit = fitter(task, history, None)
     model = fit.fit(history, state.centre, shape, state.scales.get(shape), state.priors.get(shape))
 
+    @one_blas_thread
     def predicted(x: Vector, at: LeaderValue) -> Vector:
         return model.response_and_pull(x)[1](at.grad_y)
 

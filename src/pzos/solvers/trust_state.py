@@ -26,6 +26,7 @@ _NAN = float("nan")
 _GRID_UP_TO = 21
 _REFIT = 1.25
 _SKETCH = 48
+_PATIENCE = 4
 
 
 class Kind(Enum):
@@ -71,6 +72,21 @@ class RegionState:
     slack: float = 0.0
     probes: int = 0
     failed: int = 0
+    stalled: int = 0
+
+    @property
+    def shapes(self) -> tuple[Shape, ...]:
+        """Return the structures to fit, the one that makes the next step first.
+
+        A structure that has not improved F for some steps takes turns with none: where the answers contradict it in
+        a detail, say at a kink, plain interpolation gets further.
+        """
+        if self.contest is None:
+            return (Shape.FREE,)
+        if self.exact is not False and (self.stalled // _PATIENCE) % 2:
+            return (Shape.FREE,)
+        winner = self.contest.winner
+        return tuple(dict.fromkeys((winner, *self.contest.running)))
 
     @property
     def variance(self) -> float:
@@ -148,7 +164,7 @@ def retuned(task: Task, state: RegionState, points: int | None) -> RegionState:
         return state
     fit = replace(fitter(task, history, points), sketch=_sketch(task.keys, history.answers.shape[1]))
     scales = dict(state.scales)
-    for shape in running.running:
+    for shape in dict.fromkeys((*running.running, Shape.FREE)):
         start = None if history.count <= _GRID_UP_TO else scales.get(shape)
         scales[shape] = fit.tune(history, state.centre, shape, start, state.variance, state.priors.get(shape))
     return replace(state, scales=scales, tuned=history.count)

@@ -69,6 +69,15 @@ class Certificate:
         """Tell whether (delta, epsilon)-stationarity is certified."""
         return self.bound(notion).upper <= epsilon
 
+    @property
+    def sentence(self) -> str:
+        """Return the certified statement for the partial notion, in one line."""
+        where = " over its domain" if self.projected else ""
+        return (
+            f"with {100 * self.confidence:g} % confidence x is ({self.delta:.3g}, {self.partial.upper:.3g})-partial-"
+            f"Goldstein stationary{where} ({self.queries} queries)"
+        )
+
     def __repr__(self) -> str:
         sure = f"with {100 * self.confidence:g} % confidence"
         extra = " of the problem over its domain" if self.projected else ""
