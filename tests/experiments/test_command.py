@@ -113,3 +113,21 @@ def test_bad_arguments_get_one_clear_line(program: Path, arguments: list[str], m
     assert done.returncode == 2
     assert message in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.filterwarnings("default")  # Dask's own
+def test_same_bytes_on_a_dask_cluster(program: Path, tmp_path: Path) -> None:
+    pytest.importorskip("distributed", reason="needs the extra dask")
+    here = reproduce(program, "security", "--quick", "--jobs", "1", "--out", str(tmp_path / "here"))
+    there = reproduce(program, "security", "--quick", "--dask", "local:2", "--out", str(tmp_path / "there"))
+    assert (here.returncode, there.returncode) == (0, 0), there.stderr
+    assert there.stdout.split("\n")[0] == here.stdout.split("\n")[0]
+    assert csvs(tmp_path / "there") == csvs(tmp_path / "here")
+
+
+def test_a_cluster_that_is_not_there(program: Path, tmp_path: Path) -> None:
+    pytest.importorskip("distributed", reason="needs the extra dask")
+    done = reproduce(program, "security", "--quick", "--dask", "local:none", "--out", str(tmp_path / "out"))
+    assert done.returncode == 2
+    assert "local:N" in done.stderr
+    assert "Traceback" not in done.stderr
