@@ -7,18 +7,21 @@ of processes) into an executor that does lost work again, and never hangs.
 from __future__ import annotations
 
 import contextlib
+import queue
 import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, InvalidStateError
+from functools import partial
 from typing import Any, NamedTuple
 
 from pzos.blas import pin_threads
-from pzos.errors import Faults, FollowerFailure, MissingExtra, PzosError
+from pzos.errors import Faults, FollowerFailure, InvalidInput, MissingExtra, PzosError
 from pzos.workers import Workers, packed
 
 _RESUBMITS = 20
 _WATCH_SECONDS = 1.0
+_GATHER_SECONDS = 0.0005
 
 
 def as_executor(place: Any, *, timeout: float | None = None) -> Executor:
@@ -47,6 +50,14 @@ class _Call(NamedTuple):
     kwargs: dict[str, Any]
 
 
+class _Sent(NamedTuple):
+    """A job on its way, for whom it is done, and how often it was lost."""
+
+    outer: Future[Any]
+    job: _Call
+    lost: int
+
+
 class _Opaque:
     """A job that Dask takes as one thing, without looking for tasks inside its arguments.
 
@@ -61,6 +72,19 @@ class _Opaque:
         if self.pinned:
             pin_threads()
         return self.call.function(*self.call.args, **self.call.kwargs)
+
+
+def _called(job: _Opaque) -> Any:
+    return job()
+
+
+def _refusal(job: _Call, error: Exception) -> Exception:
+    """Return why a job could not be sent; Dask packs by its own means, and where they fail ours say what to do."""
+    try:
+        packed(tuple(job))
+    except InvalidInput as advice:
+        return advice
+    return FollowerFailure(f"dask: the query could not be sent ({type(error).__name__}: {error}); is the scheduler up?")
 
 
 def _give(outer: Future[Any], value: Any = None, error: BaseException | None = None) -> None:
@@ -152,7 +176,8 @@ class DaskExecutor(_Resubmitting):
     ``client`` is a ``distributed.Client``, the address of a scheduler, or ``"local:4"`` for a cluster of 4 worker
     processes on this machine. Dask gives up on a job after a few of its workers died; here it is submitted again. A
     cluster that loses workers for good is scaled up again if it can be; one that has none left for ``patience`` seconds
-    fails its jobs instead of letting them wait for ever.
+    fails its jobs instead of letting them wait for ever. Jobs submitted within a moment travel as one message: what
+    Dask does per message costs more than what it does per job.
     """
 
     def __init__(self, client: Any, *, resubmits: int = _RESUBMITS, patience: float = 120.0) -> None:
@@ -165,10 +190,13 @@ class DaskExecutor(_Resubmitting):
         self.client = self._connected(client) if isinstance(client, str) else client
         lost = (self._distributed.scheduler.KilledWorker, self._distributed.CancelledError, CancelledError)
         self._signs_of_loss: tuple[type[BaseException], ...] = (*lost, OSError)
-        self._inner: Executor = self.client.get_executor(pure=False)
+        self._held: set[Any] = set()  # Dask gives up a job nobody holds
+        self._outgoing: queue.SimpleQueue[_Sent | None] = queue.SimpleQueue()
         self._pinned = not _in_this_process(self.client)
         self._watch = threading.Thread(target=self._watch_workers, args=(self._worker_count(),), daemon=True)
         self._watch.start()
+        self._dispatcher = threading.Thread(target=self._dispatch, daemon=True)
+        self._dispatcher.start()
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         """Have ``fn(*args, **kwargs)`` computed on the cluster."""
@@ -178,7 +206,10 @@ class DaskExecutor(_Resubmitting):
         return outer
 
     def _worker_count(self) -> int:
-        return len(self.client.scheduler_info(n_workers=-1)["workers"])
+        try:
+            return len(self.client.scheduler_info(n_workers=-1)["workers"])
+        except Exception:  # noqa: BLE001  # whatever keeps the scheduler from answering: there are no workers for us
+            return 0
 
     def _watch_workers(self, wanted: int) -> None:
         seen = time.monotonic()
@@ -217,27 +248,53 @@ class DaskExecutor(_Resubmitting):
         return client
 
     def _start(self, outer: Future[Any], job: _Call, lost: int) -> None:
-        try:
-            inner = self._inner.submit(_Opaque(job, pinned=self._pinned))
-        except Exception:  # Dask packs by its own means; where they fail, ours say what to do
-            packed(tuple(job))
-            raise
-        inner.add_done_callback(lambda done: self._settle(outer, job, lost, done))
+        self._outgoing.put(_Sent(outer, job, lost))
 
-    def _settle(self, outer: Future[Any], job: _Call, lost: int, inner: Future[Any]) -> None:
-        error = CancelledError() if inner.cancelled() else inner.exception()
-        if error is None:
-            _give(outer, inner.result())
-        elif isinstance(error, self._signs_of_loss) and not outer.done():
-            # this runs on Dask's own loop, which must not wait for itself
-            threading.Thread(target=self._lost, args=(outer, job, lost, error), daemon=True).start()
+    def _dispatch(self) -> None:
+        """Send what was submitted, as many jobs at a time as there are."""
+        while (first := self._outgoing.get()) is not None:
+            time.sleep(_GATHER_SECONDS)  # the queries of a batch are submitted one right after the other
+            together = [first]
+            with contextlib.suppress(queue.Empty):
+                while (further := self._outgoing.get_nowait()) is not None:
+                    together.append(further)
+                self._outgoing.put(None)  # the end was among them: find it again
+            self._send(together)
+
+    def _send(self, together: list[_Sent]) -> None:
+        try:
+            jobs = [_Opaque(sent.job, pinned=self._pinned) for sent in together]
+            inner = self.client.map(_called, jobs, pure=False)
+        except Exception as error:  # noqa: BLE001  # packing runs the follower's own code, which may raise anything
+            if len(together) > 1:  # find the one that cannot travel
+                for sent in together:
+                    self._send([sent])
+            else:
+                _give(together[0].outer, error=_refusal(together[0].job, error))
+            return
+        self._held.update(inner)
+        for future, sent in zip(inner, together, strict=True):
+            future.add_done_callback(partial(self._settle, sent))
+
+    def _settle(self, sent: _Sent, inner: Any) -> None:
+        """Pass the outcome on; runs in Dask's thread for callbacks."""
+        value, error = None, None
+        try:
+            value = inner.result()
+        except BaseException as raised:  # noqa: BLE001  # the job's own error, or a sign that it was lost
+            error = raised
+        self._held.discard(inner)
+        if isinstance(error, self._signs_of_loss) and not sent.outer.done():
+            self._lost(*sent, error)
         else:
-            _give(outer, error=error)
+            _give(sent.outer, value, error)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """Close what this executor opened itself; a client it was given stays open."""
         self._over.set()
+        self._outgoing.put(None)
         self._watch.join()
+        self._dispatcher.join()
         for owned in self._owned:
             owned.close()
         self._owned.clear()

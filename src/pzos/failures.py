@@ -106,7 +106,7 @@ class TolerantOracle(Oracle):
                 "executor",
                 executor,
                 "workers that can be stopped, because there is a timeout",
-                f"use pzos.Workers(4, timeout={tolerance.timeout:g}) (a thread, or a job on a cluster, cannot be stopped), "
+                f"use pzos.Workers(4, timeout={tolerance.timeout:g}) (a thread or a cluster's job cannot be stopped), "
                 "or give a CommandFollower a timeout of its own",
             )
             faults.raise_if_any()

@@ -28,7 +28,7 @@ kind = "PZOS"
 step = 0.05
 radius = 0.1
 """
-EXAMPLE_MODEL = '''"""The leader's cost f(x, y) with its gradients, and the followers' response y*(x), which is only queried."""
+EXAMPLE_MODEL = '''"""The leader's cost f(x, y) with its gradients; the followers' response y*(x) is only queried."""
 
 import numpy as np
 

@@ -122,7 +122,7 @@ def move_load(total: int, share: float, active: Integers, columns: Integers, ste
             load[0, at(columns[slot, k])] += change
 
 
-@inlined
+@merged
 def balance(
     tolerance: float,
     count: Integers,

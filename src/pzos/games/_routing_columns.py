@@ -113,7 +113,7 @@ def back_substitute(rows: int, classes: int, factor: Matrix, step: Vector) -> No
             step[classes + k] -= factor[row, k] * value
 
 
-@merged
+@compiled
 def triangular_solves(rows: int, factor: Matrix, step: Matrix) -> None:
     """Solve (factor factor') y = step in place, eight right sides side by side."""
     for k in range(rows):

@@ -135,7 +135,7 @@ def cheapest(i: int, tolerance: float, tolls: Vector, parts: Any) -> int:
     return closing
 
 
-@inlined
+@merged
 def enlarge(
     tolerance: float, tolls: Vector, parts: Any, lane_cost: Matrix, lane_label: Matrix
 ) -> tuple[int, int, float]:

@@ -6,7 +6,7 @@ That is a function of the tolls alone, whatever columns, order or history led to
 """
 
 from pzos.games._routing_columns import newton_step, reference_steps
-from pzos.games._routing_compile import at, compiled, inlined, merged
+from pzos.games._routing_compile import at, compiled, merged
 from pzos.games._routing_layout import CYCLE, FIRST, GROUP, LENGTH, Integers
 from pzos.games._routing_twice import two_product, two_sum
 from pzos.types import Matrix, Vector
@@ -115,7 +115,7 @@ def exact_state(
     exact_latency(slope, intercept, load, latency)
 
 
-@inlined
+@merged
 def polish(
     total: int,
     tolerance: float,

@@ -69,7 +69,7 @@ def _numbers(faults: Faults, values: Any, where: str) -> Vector:
         array = np.array(list(values), dtype=np.float64)
     except (TypeError, ValueError):
         faults.check(False, where, values, "a column of numbers", "convert it to numbers")
-        return np.zeros(0)
+        return np.zeros(1)
     faults.check(not np.isnan(array).any(), where, array, "no missing values", "fill the gaps")
     return array
 

@@ -22,7 +22,7 @@ from pzos.types import Vector
 
 _TAG = re.compile(r"^\s*<([^>]*)>\s*(.*)$")
 _ENTRY = re.compile(r"([^\s:;]+)\s*:\s*([^\s:;]+)")
-_ORIGIN = re.compile(r"^origin\b[\s:]*(\S*)(.*)$", re.IGNORECASE)
+_ORIGIN = re.compile(r"^origin\b\s*([^\s:;]*)[\s:;]*(.*)$", re.IGNORECASE)
 _COLUMNS = (
     "init node",
     "term node",
@@ -131,7 +131,7 @@ def _read_demand(path: str | Path, zones: int) -> Demand:
     for line, whole in file.rows:
         text, heading = whole, _ORIGIN.match(whole)
         if heading:
-            origin, text = _zone(heading[1].rstrip(";"), zones, line, file.faults), heading[2].strip(" \t;")
+            origin, text = _zone(heading[1], zones, line, file.faults), heading[2]
         entries = _ENTRY.findall(text)
         if _ENTRY.sub("", text).strip(" \t;") or not (entries or heading):
             file.faults.add(line, f"{whole[:40]!r}: expected 'Origin n' or 'destination : trips;'")
