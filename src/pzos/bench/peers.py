@@ -23,10 +23,12 @@ def bounds(case: Case) -> tuple[Vector, Vector] | None:
 
 
 def size(case: Case) -> float:
+    """Return the size of x0, the scale of x a peer is told."""
     return max(1.0, float(np.abs(case.problem.x0).mean()))
 
 
 def package(module: str, name: str) -> Any:
+    """Import a peer, or say which extra has it."""
     try:
         return importlib.import_module(module)
     except ImportError as error:
