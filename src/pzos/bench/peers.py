@@ -1,4 +1,4 @@
-"""Peers of the test bed: scipy's methods, and others behind the extra ``peers``. All see F only, through one counter."""
+"""Peers of the test bed: scipy's methods, and others behind the extra ``peers``. They see F only, by one counter."""
 
 from __future__ import annotations
 

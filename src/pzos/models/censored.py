@@ -17,6 +17,7 @@ from scipy.linalg.lapack import dpotri
 
 from pzos.models.bounds import Bounds
 from pzos.models.geometry import Geometry
+from pzos.models.history import Rows
 from pzos.types import Matrix, Vector
 
 _RIDGE = 1e-9
@@ -64,7 +65,7 @@ def beyond(
 
 
 def _most_likely(
-    precision: Matrix, from_centre: Vector, pull: Vector, inverse: Vector, rows: Vector, centre_held: bool
+    precision: Matrix, from_centre: Vector, pull: Vector, inverse: Vector, rows: Rows, centre_held: bool
 ) -> tuple[Vector, float]:
     """Return the change of theta at ``rows``, and theta at the centre (0 if it is free)."""
     matrix = precision[np.ix_(rows, rows)] * (inverse[rows, None] * inverse[rows])
@@ -75,5 +76,5 @@ def _most_likely(
         matrix = np.block([[matrix, across[:, None]], [across[None], corner]])
         right = np.append(right, float(inverse @ pull))
     np.einsum("ii->i", matrix)[...] *= 1.0 + _RIDGE
-    theta: Vector = np.linalg.solve(matrix, right)
+    theta = np.linalg.solve(matrix, right).astype(np.float64, copy=False)
     return theta[: rows.size], float(theta[-1]) if centre_held else 0.0

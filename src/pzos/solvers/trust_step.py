@@ -84,7 +84,7 @@ def _boxed(objective: Objective, start: Vector, lower: Vector, upper: Vector, it
     found = minimize(
         objective, np.minimum(np.maximum(start, lower), upper), jac=True, method="L-BFGS-B",
         bounds=Bounds(lower, upper),
-        options={"maxiter": iterations, "maxfun": iterations + 10, "ftol": 1e-14, "gtol": 1e-12},
+        options={"maxiter": iterations, "maxfun": iterations + 2, "ftol": 1e-14, "gtol": 1e-12},
     )  # fmt: skip
     return np.asarray(found.x, dtype=np.float64), float(found.fun)
 
