@@ -80,10 +80,11 @@ def bars(table: dict[str, tuple[tuple[float, int], ...]], seeds: range, noise: f
 
 def noisy_ends(first: int, runs: int = 100, queries: int = 100) -> None:
     """No run of a hundred under noise may end above a gap of 0.1: half of them security, half routing."""
-    ends = []
-    for family in ("security-50-declared", "routing-0.1"):
-        for seed in range(first, first + runs // 2):
-            ends.append((curve(make(family, seed, 0.01), "default", queries).final, family, seed))
+    ends = [
+        (curve(make(family, seed, 0.01), "default", queries).final, family, seed)
+        for family in ("security-50-declared", "routing-0.1")
+        for seed in range(first, first + runs // 2)
+    ]
     worst = max(ends)
     verdict = verdict_of(worst[0] <= 0.1, "noisy ends")
     print(f"{runs} noisy runs of {queries} queries: worst end {worst[0]:.1e} ({worst[1]}, seed {worst[2]})  {verdict}")
@@ -101,8 +102,8 @@ def cost(seeds: range) -> None:
             own.append(1e3 * (time.thread_time() - start) / result.queries)
             wall.append(1e3 * (time.perf_counter() - clock) / result.queries)
         print(
-            f"own cost d = {n}: {np.median(own):.1f} ms of CPU per query, worst {max(own):.1f} (wall {np.median(wall):.1f}) "
-            f"over 300 queries, limit {limit:g}; load of the machine {os.getloadavg()[0]:.1f}  "
+            f"own cost d = {n}: {np.median(own):.1f} ms of CPU per query, worst {max(own):.1f} "
+            f"(wall {np.median(wall):.1f}) over 300 queries, limit {limit:g}; load {os.getloadavg()[0]:.1f}  "
             f"{verdict_of(float(np.median(own)) <= limit, f'cost {n}')}",
             flush=True,
         )

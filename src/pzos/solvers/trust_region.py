@@ -81,7 +81,8 @@ class CompositeTrustRegion:
         history, contest = state.history, state.contest
         if history is None or contest is None:
             return TrialPlan((state.x,), (Purpose.TRIAL,), Kind.START)
-        if state.suspect and (state.exact is None or history.freedom == 0):
+        unmeasured = state.exact is False and history.freedom == 0
+        if unmeasured or (state.suspect and state.exact is None):
             return TrialPlan((state.x,), (Purpose.PROBE,), Kind.REPEAT)
         fit = fitter(task, history, self.points)
         shapes = state.shapes
