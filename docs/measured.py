@@ -122,7 +122,10 @@ def picture(gaps: Gaps) -> str:
     rows = []
     for number, (asked, advice) in enumerate(questions):
         top, last = 44 + 104 * number, number == len(questions) - 1
-        rows += [_box(16, top, 350, asked, "#0072B2", "#eef4fb"), _box(470, top, 394, advice, "#D55E00", "#fff5ec", True)]
+        rows += [
+            _box(16, top, 350, asked, "#0072B2", "#eef4fb"),
+            _box(470, top, 394, advice, "#D55E00", "#fff5ec", True),
+        ]
         rows.append(f"<path d='M366 {top + 36} H462' marker-end='url(#tip)'/>")
         rows.append("" if last else f"<text x='414' y='{top + 26}' text-anchor='middle'>yes</text>")
         rows.append("" if last else f"<path d='M190 {top + 72} v24' marker-end='url(#tip)'/>")
