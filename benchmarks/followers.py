@@ -1,6 +1,6 @@
 """All bars of the followers in one run: routing, security, variational inequalities, compilation.
 
-    pip install -e ".[peers]"
+    pip install -e ".[qp]"
     python benchmarks/followers.py [--instances 12] [--queries 60] [--accuracy 20000]
 
 Same instances and queries for everyone, one thread, one run, medians of wall-clock seconds per call of the public

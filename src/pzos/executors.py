@@ -13,12 +13,13 @@ import time
 from collections.abc import Callable
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, InvalidStateError
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from pzos.blas import pin_threads
 from pzos.errors import Faults, FollowerFailure, InvalidInput, MissingExtra, PzosError
 from pzos.workers import Workers, packed
 
+T = TypeVar("T")
 _RESUBMITS = 20
 _WATCH_SECONDS = 1.0
 _GATHER_SECONDS = 0.0005
@@ -72,6 +73,18 @@ class _Opaque:
         if self.pinned:
             pin_threads()
         return self.call.function(*self.call.args, **self.call.kwargs)
+
+
+def _drained(source: queue.SimpleQueue[T | None]) -> list[T]:
+    """Return what is in the queue, waiting for something to be; nothing when its end (None) has come."""
+    found = [source.get()]
+    time.sleep(_GATHER_SECONDS)  # the queries of a batch come one right after the other
+    with contextlib.suppress(queue.Empty):
+        while found[-1] is not None:
+            found.append(source.get_nowait())
+    if found[-1] is None and len(found) > 1:
+        source.put(None)  # the end is for the next time
+    return [item for item in found if item is not None]
 
 
 def _called(job: _Opaque) -> Any:
@@ -191,12 +204,14 @@ class DaskExecutor(_Resubmitting):
         lost = (self._distributed.scheduler.KilledWorker, self._distributed.CancelledError, CancelledError)
         self._signs_of_loss: tuple[type[BaseException], ...] = (*lost, OSError)
         self._held: set[Any] = set()  # Dask gives up a job nobody holds
+        self._spent: list[Any] = []
         self._outgoing: queue.SimpleQueue[_Sent | None] = queue.SimpleQueue()
+        self._computed: queue.SimpleQueue[tuple[_Sent, Any] | None] = queue.SimpleQueue()
         self._pinned = not _in_this_process(self.client)
-        self._watch = threading.Thread(target=self._watch_workers, args=(self._worker_count(),), daemon=True)
-        self._watch.start()
-        self._dispatcher = threading.Thread(target=self._dispatch, daemon=True)
-        self._dispatcher.start()
+        watch = partial(self._watch_workers, self._worker_count())
+        self._threads = [threading.Thread(target=work, daemon=True) for work in (watch, self._dispatch, self._collect)]
+        for thread in self._threads:
+            thread.start()
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         """Have ``fn(*args, **kwargs)`` computed on the cluster."""
@@ -252,14 +267,19 @@ class DaskExecutor(_Resubmitting):
 
     def _dispatch(self) -> None:
         """Send what was submitted, as many jobs at a time as there are."""
-        while (first := self._outgoing.get()) is not None:
-            time.sleep(_GATHER_SECONDS)  # the queries of a batch are submitted one right after the other
-            together = [first]
-            with contextlib.suppress(queue.Empty):
-                while (further := self._outgoing.get_nowait()) is not None:
-                    together.append(further)
-                self._outgoing.put(None)  # the end was among them: find it again
+        while together := _drained(self._outgoing):
             self._send(together)
+
+    def _collect(self) -> None:
+        """Fetch what has been computed, as many answers at a time as there are."""
+        while together := _drained(self._computed):
+            finished = [inner for _, inner in together if inner.status == "finished"]
+            values: list[Any] = []
+            with contextlib.suppress(Exception):  # an answer was lost with its worker: fetch each by itself
+                values = self.client.gather(finished)
+            known = dict(zip(finished, values, strict=False))
+            for sent, inner in together:
+                self._settle(sent, inner, known)
 
     def _send(self, together: list[_Sent]) -> None:
         try:
@@ -273,17 +293,22 @@ class DaskExecutor(_Resubmitting):
                 _give(together[0].outer, error=_refusal(together[0].job, error))
             return
         self._held.update(inner)
+        self._spent.clear()  # only now: what Dask sends to release them must not delay the jobs
         for future, sent in zip(inner, together, strict=True):
-            future.add_done_callback(partial(self._settle, sent))
+            future.add_done_callback(partial(self._note, sent))
 
-    def _settle(self, sent: _Sent, inner: Any) -> None:
-        """Pass the outcome on; runs in Dask's thread for callbacks."""
+    def _note(self, sent: _Sent, inner: Any) -> None:
+        self._computed.put((sent, inner))  # in Dask's only thread for callbacks, which must not be kept
+
+    def _settle(self, sent: _Sent, inner: Any, known: dict[Any, Any]) -> None:
+        """Pass the outcome on, or send the job again if it was lost."""
         value, error = None, None
         try:
-            value = inner.result()
+            value = known[inner] if inner in known else inner.result()
         except BaseException as raised:  # noqa: BLE001  # the job's own error, or a sign that it was lost
             error = raised
         self._held.discard(inner)
+        self._spent.append(inner)
         if isinstance(error, self._signs_of_loss) and not sent.outer.done():
             self._lost(*sent, error)
         else:
@@ -293,8 +318,10 @@ class DaskExecutor(_Resubmitting):
         """Close what this executor opened itself; a client it was given stays open."""
         self._over.set()
         self._outgoing.put(None)
-        self._watch.join()
-        self._dispatcher.join()
+        self._computed.put(None)
+        for thread in self._threads:
+            thread.join()
+        self._spent.clear()
         for owned in self._owned:
             owned.close()
         self._owned.clear()

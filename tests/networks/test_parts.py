@@ -138,7 +138,7 @@ def test_cities_with_odd_latencies_reach_any_gap(power: float) -> None:
     from pzos.networks import independent_gap
 
     # As in public files: capacity 1 with a tiny b, links of constant cost, free-flow times of zero.
-    city = generated_city(5, 5, zones=8, congestion=1.5, seed=4)
+    city = generated_city(8, 8, zones=20, congestion=0.6 if power > 5 else 1.5, seed=1)
     b = np.where(np.arange(city.links) % 7 == 0, 0.0, 0.15 / city.latency.capacity**power)
     base = np.where(np.arange(city.links) % 11 == 0, 0.0, city.latency.base)
     odd = replace(city, latency=Latency.bpr(base, b, 1.0, power))

@@ -1,4 +1,4 @@
-"""The laws of pzos.testing, run over every solver of the smoothing and memory families."""
+"""The laws of pzos.testing, run over every solver: the smoothing and memory families and the trust region."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import pytest
 from pzos.differences import Central, Midpoint, OneSided
 from pzos.directions import Cycled, Independent, Orthogonal
 from pzos.follower import seeded
+from pzos.games.security import SecurityGame
 from pzos.memories import FittingMemory, PairMemory, RegressionMemory, SecantMemory
 from pzos.predictions import BlendPrediction, LeaderPrediction, ModelPrediction, ZeroPrediction
 from pzos.problem import Problem
@@ -18,7 +19,9 @@ from pzos.schedules import Diminishing
 from pzos.sets import Budget, Nonnegative
 from pzos.solvers.memory import MemoryPZOS, SecantPZOS
 from pzos.solvers.smoothing import PZOS, ZOS
+from pzos.solvers.trust_region import CompositeTrustRegion
 from pzos.steps import DoG, DoWG
+from pzos.structure import conserved, nonnegative, own_effect
 from pzos.testing import LAWS, LawBroken, check_solver, play, small_problem
 
 
@@ -56,6 +59,11 @@ SOLVERS = (
     MemoryPZOS(step=Diminishing(0.1)),
     SecantPZOS(),
     SecantPZOS(step=0.05, prediction=SecantMemory()),
+    CompositeTrustRegion(),
+    CompositeTrustRegion(batch=3),
+    CompositeTrustRegion(points=4, radius=0.3, iterations=5),
+    CompositeTrustRegion(noisy=True),
+    CompositeTrustRegion(noisy=False),
 )
 
 
@@ -120,6 +128,15 @@ calls: list[int] = []
 def test_lawbreakers_are_found(solver):
     with pytest.raises(LawBroken):
         check_solver(solver)
+
+
+def test_laws_of_the_trust_region_hold_with_structure_kinks_and_noise():
+    game = SecurityGame.random(3, 6)
+    for structure in ([], [own_effect()], [own_effect(), conserved(), nonnegative()]):
+        check_solver(CompositeTrustRegion(), game.problem(structure=structure))
+    noisy = seeded(lambda x, generator: game.response(x) * (1.0 + 0.01 * generator.standard_normal(6)))
+    quiet = game.problem()
+    check_solver(CompositeTrustRegion(batch=2), Problem(quiet.leader, noisy, quiet.x0, quiet.domain))
 
 
 def test_laws_hold_with_a_noisy_follower():

@@ -50,7 +50,8 @@ def pounders(case: Case, queries: int, seed: int) -> list[float]:
 
     Its subproblems are solved by its own fallback (``spsolver`` 1): the one it prefers is on no package index.
     """
-    run = package("ibcdfo.pounders", "ibcdfo").pounders
+    package("ibcdfo.pounders", "ibcdfo")
+    run = package("ibcdfo.pounders.pounders", "ibcdfo").pounders
     counter, start = Counter(case, queries), np.array(case.problem.x0)
     n = start.size
     outputs = n + int(np.size(case.problem.leader(start, _first(case)).grad_y))

@@ -72,27 +72,27 @@ _TUNING_STEPS = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
 
 def pzos_tuned(case: Case, queries: int, seed: int) -> list[float]:
     """Run PZOS with the constant or diminishing step that was best at this budget on instances not reported."""
-    return _ours(_tuned(PZOS, case, queries), case, queries, seed)
+    return _ours(_tuned("PZOS", case, queries), case, queries, seed)
 
 
 def zos_tuned(case: Case, queries: int, seed: int) -> list[float]:
     """Run ZOS with the constant or diminishing step that was best at this budget on instances not reported."""
-    return _ours(_tuned(ZOS, case, queries), case, queries, seed)
+    return _ours(_tuned("ZOS", case, queries), case, queries, seed)
 
 
-def _tuned(kind: type[PZOS] | type[ZOS], case: Case, queries: int) -> PZOS | ZOS:
+def _tuned(kind: str, case: Case, queries: int) -> PZOS | ZOS:
     return _tuned_for(kind, case.name, case.noise, queries)
 
 
 @cache
-def _tuned_for(kind: type[PZOS] | type[ZOS], name: str, noise: float, queries: int) -> PZOS | ZOS:
+def _tuned_for(kind: str, name: str, noise: float, queries: int) -> PZOS | ZOS:
     """Return the best of a grid of steps by its mean final gap on two instances of the family."""
     cases = [make(name, seed, noise) for seed in _TUNING_SEEDS]
     radius = _paper_step(cases[0])[1]
     scores: dict[PZOS | ZOS, float] = {}
     for size in _TUNING_STEPS:
         for step in (size, Diminishing(size)):
-            solver = kind(step=step, radius=radius)
+            solver = (PZOS if kind == "PZOS" else ZOS)(step=step, radius=radius)
             gaps = []
             for case in cases:
                 values = _ours(solver, case, queries, case.seed)
@@ -119,9 +119,11 @@ def white_box(case: Case, queries: int, seed: int) -> list[float]:
     x = problem.x0
     with contextlib.suppress(Spent):
         for _ in range(4):  # kinks end a run early; a fresh one goes on
-            options = {"maxiter": 10_000, "maxfun": 10 * queries, "ftol": 1e-15, "gtol": 1e-12}
             limits = None if box is None else Bounds(*box)
-            x = minimize(objective, x, jac=True, method="L-BFGS-B", bounds=limits, options=options).x
+            x = minimize(
+                objective, x, jac=True, method="L-BFGS-B", bounds=limits,
+                options={"maxiter": 10_000, "maxfun": 10 * queries, "ftol": 1e-15, "gtol": 1e-12},
+            ).x  # fmt: skip
     return counter.values
 
 

@@ -1,4 +1,4 @@
-"""Peers of the test bed: scipy's methods, and others behind the extra ``peers``. All see F only, through one counter."""
+"""Peers of the test bed: scipy's methods, and others behind the extra ``peers``. They see F only, by one counter."""
 
 from __future__ import annotations
 
@@ -23,10 +23,12 @@ def bounds(case: Case) -> tuple[Vector, Vector] | None:
 
 
 def size(case: Case) -> float:
+    """Return the size of x0, the scale of x a peer is told."""
     return max(1.0, float(np.abs(case.problem.x0).mean()))
 
 
 def package(module: str, name: str) -> Any:
+    """Import a peer, or say which extra has it."""
     try:
         return importlib.import_module(module)
     except ImportError as error:

@@ -7,7 +7,7 @@ or cycle is too cheap, are left to the search. Which rows go this way never show
 """
 
 from pzos.games._routing_columns import triangular_solves
-from pzos.games._routing_compile import at, compiled, inlined, merged
+from pzos.games._routing_compile import at, compiled, inlined, merged, reordered
 from pzos.games._routing_lanes import ALL, WIDTH, Lanes, below, fused, lanes_at, larger, magnitude, put_lanes
 from pzos.games._routing_layout import (
     CERTIFIED,
@@ -36,6 +36,22 @@ def flow_scale(demand: Vector) -> float:
     for i in range(demand.size):
         size += demand[i]
     return size
+
+
+@inlined
+def are_few(mask: int) -> bool:
+    """Whether at most two lanes are left: one after the other is faster then."""
+    without_one = mask & (mask - 1)
+    return without_one & (without_one - 1) == 0
+
+
+@reordered
+def steepest(slope: Vector) -> float:
+    """Cost of a unit of flow on the steepest edge: where nothing costs anything, gaps are relative to this."""
+    largest = 0.0
+    for e in range(slope.size):
+        largest = max(largest, slope[e])
+    return largest
 
 
 @merged
@@ -234,8 +250,8 @@ def correct_loads(
 def respond_together(rows: Vector, first: int, number: int, space: int) -> int:
     """Answer rows first, ..., first + number - 1 side by side; mask of those answered.
 
-    Their flows are left in `lane_load`, the first rows of `lane_toll` and `lane_cost` hold the differences in cost that
-    are left, and the scale of costs.
+    Their flows are left in `lane_load`, the first rows of `lane_toll` and `lane_latency` hold the differences in cost
+    that are left, and the scale of costs; the search touches none of them.
     """
     (tail, head, first_out, _, _, destination, _, count, active, _, columns, parent, sequence, _, slope, intercept,
      demand, rate, _, guard, flow, paid, price, _, _, _, factor, _, _, _, _, _) = views(space)  # fmt: skip
@@ -247,7 +263,7 @@ def respond_together(rows: Vector, first: int, number: int, space: int) -> int:
     mask, largest_toll = spread_tolls(rows, first, number, toll)
     lowest = first_flows(total, active, columns, rate, flow, paid, price, factor, toll, flows, prices, step)
     mask &= ~below(TINY_FLOW * flow_size, lowest)
-    if mask == 0:
+    if are_few(mask):
         return 0
     exact_loads(total, active, columns, demand, flows, lows, load, load_low)
     scale = exact_latencies(slope, intercept, load, load_low, latency, latency_low) + largest_toll * fastest
@@ -259,7 +275,7 @@ def respond_together(rows: Vector, first: int, number: int, space: int) -> int:
         )
         saving = larger(saving, by_path)
         mask &= ~(below(tolerance, by_edge) | below(tolerance, by_path))
-        if mask == 0:
+        if are_few(mask):
             return 0
     residual = exact_steps(
         total, active, columns, rate, factor, toll, latency, latency_low, prices, lows, step
@@ -268,5 +284,5 @@ def respond_together(rows: Vector, first: int, number: int, space: int) -> int:
     mask &= finite & below(scale, HUGE)
     mask &= ~(below(CERTIFIED * flow_size, correction) | below(CERTIFIED * flow_size, lowest))
     put_lanes(toll, 0, larger(saving, residual))
-    put_lanes(cost, 0, scale)
+    put_lanes(latency, 0, larger(scale, steepest(slope)))
     return mask

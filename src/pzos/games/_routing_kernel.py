@@ -20,7 +20,7 @@ from pzos.games._routing_active_set import (
     set_prices,
     set_reduced,
 )
-from pzos.games._routing_batch import flow_scale, respond_together
+from pzos.games._routing_batch import flow_scale, respond_together, steepest
 from pzos.games._routing_columns import changed, fill_gram, invert
 from pzos.games._routing_compile import FLOAT, compiled, inlined, merged, pointer, reordered, whole
 from pzos.games._routing_lanes import WIDTH
@@ -235,7 +235,7 @@ def search(tolls: Vector, largest_toll: float, space: int) -> tuple[int, float]:
             if residual < 0.0 or lowest_flow(count[TOTAL], active, flow) < -CERTIFIED * flow_size:
                 return FAILED, np.inf
             count[UNCHANGED] += 1
-            return OPTIMAL, max(saving, residual) / scale if scale > 0.0 else 0.0
+            return OPTIMAL, max(saving, residual) / max(scale, steepest(slope))
     return FAILED, np.inf
 
 
@@ -320,7 +320,7 @@ def take_lane(
     for e in range(load.shape[0]):
         value = load[e, lane]
         rows[row * load.shape[0] + e] = value if value > zero else 0.0
-    gap[row] = difference[0, lane] / scale[0, lane] if scale[0, lane] > 0.0 else 0.0
+    gap[row] = difference[0, lane] / scale[0, lane]
 
 
 @merged
@@ -349,7 +349,7 @@ def _build(stamp: int) -> Callable[[int, Vector], int]:
                 mask = respond_together(rows, row, block, space)
             for lane in range(block):
                 if mask >> lane & 1:
-                    take_lane(lane, row + lane, zero, rows, lanes[1], lanes[0], lanes[5], gap)
+                    take_lane(lane, row + lane, zero, rows, lanes[1], lanes[0], lanes[3], gap)
                     answered += 1
                     continue
                 status = respond_alone(row + lane, rows, space, count, load, moved, gap)

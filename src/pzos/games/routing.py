@@ -115,7 +115,7 @@ class RoutingGame:
             solver: Solver = self._threads.solver
         except AttributeError:
             solver = self._solver()
-        if type(tolls) is _ARRAY and tolls.dtype is _DOUBLE:
+        if type(tolls) is _ARRAY and tolls.dtype == _DOUBLE:
             if tolls.shape == solver.shape:  # the usual case, straight from here: every call costs
                 flows = tolls.copy()
                 code = solver.kernel(solver.address, flows)
@@ -133,7 +133,8 @@ class RoutingGame:
     def certified_response(self, tolls: npt.ArrayLike) -> tuple[Matrix, Vector]:
         """Return the responses to a stack of rows (or one vector, as one row) and the relative equilibrium gap of each.
 
-        The gap is the most that any traveller could save by another path, relative to the largest perceived edge cost.
+        The gap is the most that any traveller could save by another path, relative to the largest perceived edge
+        cost (or to the cost of a unit of flow on the steepest edge, if that is more).
         """
         rows, _ = checked_tolls("RoutingGame.certified_response", tolls, self.edges)
         return self._solver().many(rows)

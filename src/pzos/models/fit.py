@@ -9,7 +9,7 @@ import numpy as np
 from scipy.linalg import cho_solve, solve_triangular
 
 from pzos.models.bounds import Bounds, Law, imputed
-from pzos.models.censored import beyond
+from pzos.models.censored import beyond, precision_of
 from pzos.models.geometry import Geometry, Scales, geometry
 from pzos.models.history import History
 from pzos.models.likelihood import fit_scales
@@ -17,9 +17,9 @@ from pzos.models.prior import LinearPrior, fit_conserving, fit_own
 from pzos.models.response import ResponseModel
 from pzos.types import Matrix, Vector
 
-#: How many random combinations of the answers' entries stand for all of them in the likelihood.
-_SKETCH = 48
 _IMPUTATIONS = 2
+#: Below this many answers, those at a bound are completed by the linear prior alone.
+_FEW = 12
 
 
 class Shape(Enum):
@@ -49,10 +49,8 @@ class Fitter:
             return ResponseModel(point, answer, seen, slopes, Scales(1.0, 0.0, 0.0), LinearPrior(), self.bounds)
         factor = _factor(seen, scales)
         kinked = self.bounds.touched(history.answers)
-        prior, _, _ = self._prior(shape, factor, seen, slopes, answer, start)
-        bounds, base = self._bounds(prior, answer), answer
-        if kinked and prior.own is not None:
-            slopes, base = self._latent(bounds, prior, seen, factor, slopes, answer)
+        prior, slopes, base = self._prior(shape, factor, seen, slopes, answer, start)
+        bounds = self._bounds(prior, answer)
         residuals = slopes if prior.own is None else slopes - prior.apply(seen.units)
         weights = cho_solve((factor, True), residuals, check_finite=False)
         weights /= seen.lengths[:, None]
@@ -61,15 +59,16 @@ class Fitter:
         return ResponseModel(point, base, seen, weights, scales, prior, bounds, kinked)
 
     def _latent(
-        self, bounds: Bounds, prior: LinearPrior, seen: Geometry, factor: Matrix, slopes: Matrix, answer: Vector
+        self, prior: LinearPrior, seen: Geometry, precision: Matrix, slopes: Matrix, answer: Vector
     ) -> tuple[Matrix, Vector]:
         """Return slopes and centre of the latent response, which has no kinks where answers reach their bounds."""
         lengths = seen.lengths[:, None]
         surprise = slopes if prior.own is None else slopes - prior.apply(seen.units)
+        bounds = self._bounds(prior, answer)
         law = bounds.law
         if law is not None:
             surprise = surprise - np.outer(surprise @ law.shares, law.coefficients)
-        moved, centre_moved = beyond(bounds, answer + slopes * lengths, answer, surprise, seen, factor)
+        moved, centre_moved = beyond(bounds, answer + slopes * lengths, answer, surprise, seen, precision)
         if law is not None:
             moved = moved - np.outer(moved @ law.coefficients, law.shares)
             centre_moved = centre_moved - float(centre_moved @ law.coefficients) * law.shares
@@ -96,8 +95,9 @@ class Fitter:
         """Return the scales of largest likelihood for this shape."""
         seen, slopes = self._seen(history, centre)
         if shape is not Shape.FREE:
-            first = Scales(float(np.median(seen.lengths)), 1.0, 0.0) if start is None else start
-            prior, slopes, _ = self._prior(shape, _factor(seen, first), seen, slopes, history.answers[centre], prior)
+            answer = history.answers[centre]
+            factor = _factor(seen, Scales(float(np.median(seen.lengths)), 1.0, 0.0) if start is None else start)
+            prior, slopes, _ = self._prior(shape, factor, seen, slopes, answer, prior)
             slopes = slopes - prior.apply(seen.units)
         if self.sketch is not None:
             slopes = slopes @ self.sketch
@@ -115,22 +115,42 @@ class Fitter:
         if shape is Shape.FREE:
             return LinearPrior(), slopes, answer
         units = solve_triangular(factor, seen.units, lower=True, check_finite=False)
-        lengths = seen.lengths[:, None]
-        answers = answer + slopes * lengths
-        latent_answer = answer
-        touched = self.bounds.touched(answers) or self.bounds.touched(answer)
+        touched = self.bounds.touched(answer + slopes * seen.lengths[:, None]) or self.bounds.touched(answer)
         prior = start
         if prior is None or prior.own is None or not touched:
             white = solve_triangular(factor, slopes, lower=True, check_finite=False)
             prior = self._linear(shape, units, white, start)
-        if touched:
-            for _ in range(_IMPUTATIONS):
-                predicted = prior.explain(seen.units, slopes) * lengths
-                latent, latent_answer = imputed(self.bounds, answers, answer, predicted, seen.lengths)
-                slopes = (latent - latent_answer) / lengths
-                white = solve_triangular(factor, slopes, lower=True, check_finite=False)
-                prior = self._linear(shape, units, white, prior)
-        return prior, slopes, latent_answer
+        if not touched:
+            return prior, slopes, answer
+        precision = precision_of(factor)
+        if seen.count < _FEW:
+            prior = self._roughly_censored(shape, factor, seen, units, slopes, answer, prior)
+        else:
+            latent, _ = self._latent(prior, seen, precision, slopes, answer)
+            white = solve_triangular(factor, latent, lower=True, check_finite=False)
+            prior = self._linear(shape, units, white, prior)
+        return prior, *self._latent(prior, seen, precision, slopes, answer)
+
+    def _roughly_censored(
+        self,
+        shape: Shape,
+        factor: Matrix,
+        seen: Geometry,
+        units: Matrix,
+        slopes: Matrix,
+        answer: Vector,
+        prior: LinearPrior,
+    ) -> LinearPrior:
+        """Fit the prior where answers are too few for a process: censored ones get what the prior itself predicts."""
+        lengths = seen.lengths[:, None]
+        answers = answer + slopes * lengths
+        for _ in range(_IMPUTATIONS):
+            predicted = prior.explain(seen.units, slopes) * lengths
+            latent, latent_answer = imputed(self.bounds, answers, answer, predicted, seen.lengths)
+            slopes = (latent - latent_answer) / lengths
+            white = solve_triangular(factor, slopes, lower=True, check_finite=False)
+            prior = self._linear(shape, units, white, prior)
+        return prior
 
     def _linear(self, shape: Shape, units: Matrix, slopes: Matrix, start: LinearPrior | None) -> LinearPrior:
         return fit_own(units, slopes) if shape is Shape.OWN else fit_conserving(units, slopes, self.laws, start)

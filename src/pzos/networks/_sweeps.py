@@ -18,7 +18,6 @@ from pzos.networks._law import FLOW, SLOPE, TIME, Law, latency
 from pzos.networks._trees import Whole
 from pzos.types import Matrix
 
-
 _HALVINGS = 30
 
 

@@ -63,13 +63,20 @@ def _judged_exact(task: Task, state: RegionState, plan: TrialPlan, told: Told) -
     radius, suspect = state.radius, False
     if plan.step is not None and plan.kind is Kind.TRIAL:
         ratio = (current - values[0]) / plan.step.predicted
-        radius = next_radius(state, plan.step.size, ratio, _FLOOR * state.scale)
+        radius = next_radius(state, plan.step.size, ratio, smallest_radius(state))
         suspect = ratio < 0.1 and state.exact is None and len(_rows(state)) >= _SUSPECT_FROM
     best = int(np.argmin(values))
+    if plan.kind is Kind.PROBE and values[best] >= current:
+        radius = max(_SHRINK * radius, smallest_radius(state))  # look closer: what is left to gain may be small
     state = replace(state, radius=radius, suspect=suspect)
     if values[best] < current:
         return replace(_moved(state, told[best][0], sign * values[best]), stalled=0)
     return replace(state, stalled=state.stalled + 1)
+
+
+def smallest_radius(state: RegionState) -> float:
+    """Return the radius below which no trust region shrinks."""
+    return _FLOOR * state.scale
 
 
 def _rows(state: RegionState) -> Vector:
@@ -140,5 +147,5 @@ def _judged_noisy(task: Task, state: RegionState, plan: TrialPlan, told: Told, p
 def _noise_floor(state: RegionState, model: ResponseModel) -> float:
     """Return the radius at which the answers change by as much as the noise."""
     slope = model.slope_size()
-    floor = _FLOOR * state.scale
+    floor = smallest_radius(state)
     return max(floor, float(np.sqrt(state.variance)) / slope) if slope > 0 else floor

@@ -20,7 +20,7 @@ from pzos.models.history import first
 from pzos.models.response import ResponseModel
 from pzos.result import Stop
 from pzos.solvers.base import Outcome, Task
-from pzos.solvers.trust_judge import judged
+from pzos.solvers.trust_judge import judged, smallest_radius
 from pzos.solvers.trust_scale import first_radius
 from pzos.solvers.trust_state import Kind, RegionState, TrialPlan, fitter, opening_contest, retuned
 from pzos.solvers.trust_step import Step, minimise, on_model
@@ -67,10 +67,11 @@ class CompositeTrustRegion:
         return RegionState(task.known.x0, exact=None if self.noisy is None else not self.noisy)
 
     def stop(self, task: Task, state: RegionState) -> Stop | None:
-        """Stop when probes all around the point found nothing to gain, or when queries keep failing."""
+        """Stop when probes all around the point, ever closer, found nothing to gain, or when queries keep failing."""
         if state.failed >= _FAILURES:
             return Stop.FAILURES
-        return Stop.CONVERGED if state.probes > task.known.dimension + 5 else None
+        ended = state.probes > task.known.dimension + 5 and state.radius <= smallest_radius(state)
+        return Stop.CONVERGED if ended else None
 
     # ---- asking -------------------------------------------------------------------------------------------
 
@@ -80,7 +81,8 @@ class CompositeTrustRegion:
         history, contest = state.history, state.contest
         if history is None or contest is None:
             return TrialPlan((state.x,), (Purpose.TRIAL,), Kind.START)
-        if state.suspect and (state.exact is None or history.freedom == 0):
+        unmeasured = state.exact is False and history.freedom == 0
+        if unmeasured or (state.suspect and state.exact is None):
             return TrialPlan((state.x,), (Purpose.PROBE,), Kind.REPEAT)
         fit = fitter(task, history, self.points)
         shapes = state.shapes

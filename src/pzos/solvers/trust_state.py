@@ -19,7 +19,7 @@ from pzos.models.history import History
 from pzos.models.prior import LinearPrior
 from pzos.solvers.base import Task
 from pzos.solvers.trust_step import Step
-from pzos.structure import Declared, declared
+from pzos.structure import Bounded, Declared, declared
 from pzos.types import Matrix, Vector
 
 _NAN = float("nan")
@@ -132,7 +132,7 @@ def fitter(task: Task, history: History, points: int | None) -> Fitter:
     if found.bounds is None:
         lower, upper = _shown_bounds(history.answers)
     else:
-        lower, upper = np.broadcast_to(found.bounds.lower, size), np.broadcast_to(found.bounds.upper, size)
+        lower, upper = _credible(found.bounds, history)
     limit = point_limit(n, points)
     return Fitter(limit, laws, Bounds(lower, upper))
 
@@ -140,6 +140,18 @@ def fitter(task: Task, history: History, points: int | None) -> Fitter:
 def point_limit(dimension: int, points: int | None) -> int:
     """Return how many answers the model uses: as asked for, else 2 d_x, between 100 and 400."""
     return min(max(2 * dimension, 100), 400) if points is None else points
+
+
+def _credible(declared_bounds: Bounded, history: History) -> tuple[Vector, Vector]:
+    """Return the declared bounds, without those that an answer contradicts by more than noise."""
+    size = history.answers.shape[1]
+    slack = 4.0 * np.sqrt(history.variance) if history.freedom else 0.0
+    lower, upper = np.broadcast_to(declared_bounds.lower, size), np.broadcast_to(declared_bounds.upper, size)
+    if (history.answers < lower - slack).any():
+        lower = np.full(size, -np.inf)
+    if (history.answers > upper + slack).any():
+        upper = np.full(size, np.inf)
+    return lower, upper
 
 
 def _shown_bounds(answers: Matrix) -> tuple[Vector, Vector]:

@@ -2,8 +2,8 @@
 
     min over x of  f(x, M(x))   subject to   |x - c|_inf <= D,  x in X
 
-Exact gradients, no queries. Boxes go to L-BFGS-B; any other set to spectral projected gradients, with the
-projection onto its intersection with the trust region found by Dykstra's method.
+Exact gradients, no queries. Boxes go to L-BFGS-B; any other set to spectral projected gradients, with projections
+onto its intersection with the trust region (:mod:`pzos.solvers.trust_projection`).
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import numpy as np
 
 from pzos.leader import Leader
 from pzos.sets import Box, Domain, Nonnegative, Whole
+from pzos.solvers.trust_projection import project_near
 from pzos.types import Vector
 
 Objective = Callable[[Vector], tuple[float, Vector]]
@@ -84,7 +85,7 @@ def _boxed(objective: Objective, start: Vector, lower: Vector, upper: Vector, it
     found = minimize(
         objective, np.minimum(np.maximum(start, lower), upper), jac=True, method="L-BFGS-B",
         bounds=Bounds(lower, upper),
-        options={"maxiter": iterations, "maxfun": iterations + 10, "ftol": 1e-14, "gtol": 1e-12},
+        options={"maxiter": iterations, "maxfun": iterations + 2, "ftol": 1e-14, "gtol": 1e-12},
     )  # fmt: skip
     return np.asarray(found.x, dtype=np.float64), float(found.fun)
 
@@ -123,24 +124,3 @@ def _armijo(
             return fraction, trial, gradient
         fraction *= 0.3
     return None
-
-
-def project_near(x: Vector, centre: Vector, radius: float, domain: Domain) -> Vector:
-    """Project onto {z in X, |z - c|_inf <= D} by Dykstra's method, then draw back so that both hold exactly.
-
-    Any point of the chord from c to a point of a convex set X is in X, so the last step keeps x feasible.
-    """
-    z = x
-    set_part = np.zeros_like(x)
-    box_part = np.zeros_like(x)
-    for _ in range(20):
-        boxed = np.minimum(np.maximum(z + box_part, centre - radius), centre + radius)
-        box_part = z + box_part - boxed
-        inside = domain.project(boxed + set_part)
-        set_part = boxed + set_part - inside
-        moved = float(np.abs(inside - z).max())
-        z = inside
-        if moved <= 1e-10 * radius:
-            break
-    size = float(np.abs(z - centre).max())
-    return z if size <= radius else centre + (radius / size) * (z - centre)

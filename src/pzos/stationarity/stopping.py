@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from pzos.choose import foresee
 from pzos.errors import Faults, shown
 from pzos.estimators import Answers, Plan
 from pzos.result import Stop
@@ -92,7 +93,7 @@ class StopWhenStationary:
     def ask(self, task: Task, state: WatchedState) -> Plan:
         """Plan the solver's own batch, or a certificate where one is due."""
         if self._due(state):
-            return self._certificate(state).plan_at(task.keys, state.x)
+            return self._certificate(task, state).plan_at(task.keys, state.x)
         return self.solver.ask(task, state.inner)
 
     def tell(self, task: Task, state: WatchedState, plan: Plan, answers: Answers) -> tuple[WatchedState, Outcome]:
@@ -101,7 +102,7 @@ class StopWhenStationary:
             inner, outcome = self.solver.tell(task, state.inner, plan, answers)
             spent = state.solver_queries + len(plan.points)
             return WatchedState(inner, spent, state.certificate_queries, state.checks, state.certified), outcome
-        report = self._certificate(state).read(task.known, plan, answers)
+        report = self._certificate(task, state).read(task.known, plan, answers)
         value = _UNKNOWN if report is None else report.value
         told = WatchedState(
             state.inner,
@@ -129,7 +130,7 @@ class StopWhenStationary:
         after = state.certificate_queries + 2 * self._directions(state) + 1
         return after <= self.share * (state.solver_queries + after)
 
-    def _certificate(self, state: WatchedState) -> CertificateSolver:
+    def _certificate(self, task: Task, state: WatchedState) -> CertificateSolver:
         k = state.checks + 1
         confidence = 1.0 - (1.0 - self.confidence) / (k * (k + 1))
         return CertificateSolver(
@@ -137,13 +138,16 @@ class StopWhenStationary:
             self._directions(state),
             self.radius,
             confidence,
-            foresee=_memory_of(self.solver, state.inner),
+            foresee=_memory_of(task, self.solver, state.inner),
             address=state.checks,
         )
 
 
-def _memory_of(solver: Any, state: Any) -> Foresight | None:
-    """Return what a solver with a memory foresees: ``solver.prediction.predict(state.learned, x, at)``."""
+def _memory_of(task: Task, solver: Any, state: Any) -> Foresight | None:
+    """Return what a solver's model or memory (``solver.prediction.predict(state.learned, x, at)``) foresees."""
+    modelled = foresee(task, state)
+    if modelled is not None:
+        return modelled
     predict = getattr(getattr(solver, "prediction", None), "predict", None)
     if predict is None or not hasattr(state, "learned"):
         return None

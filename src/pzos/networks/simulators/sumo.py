@@ -8,10 +8,11 @@ times of single vehicles in the mesoscopic model, and the rerouting device, igno
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import tempfile
 import threading
-from collections.abc import Iterator
+import weakref
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -30,6 +31,7 @@ from pzos.types import Vector
 
 _LANE_PER_HOUR = 2000.0
 _FEEDER_LANES = 4
+_EXIT_AT = 0.9
 _ONE_AT_A_TIME = threading.Lock()  # libsumo holds one simulation per process
 
 
@@ -78,17 +80,18 @@ class SumoSimulator(Simulator):
         faults.raise_if_any()
 
     @cached_property
-    def _folder(self) -> tempfile.TemporaryDirectory[str]:
+    def _folder(self) -> Path:
         """Return the folder with SUMO's network, built once and removed with this object."""
-        folder = tempfile.TemporaryDirectory(prefix="pzos-sumo-")
-        build_network(self, Path(folder.name))
+        folder = Path(tempfile.mkdtemp(prefix="pzos-sumo-"))
+        weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+        build_network(self, folder)
         return folder
 
     def run(self, tolls: npt.ArrayLike, seed: int) -> Traffic:
         """Simulate once; tolls are in the network's units of time."""
         libsumo, _ = _packages()
         extra = np.asarray(tolls, dtype=np.float64) * self.second
-        base = Path(self._folder.name)
+        base = self._folder
         with _ONE_AT_A_TIME, tempfile.TemporaryDirectory(dir=base) as place:
             here = Path(place)
             departures = write_trips(self, here / "trips.xml", int(seed))
@@ -112,17 +115,18 @@ class SumoSimulator(Simulator):
 
     def _drive(self, libsumo: Any, extra: Vector) -> None:
         """Step through the run; vehicles choose their way, tolls included, in the second they depart."""
-        edges = [f"e{number}" for number in range(self.network.links)]
-        known = np.array([libsumo.edge.getTraveltime(edge) for edge in edges])
+        links = range(self.network.links)
+        known = np.array([_measured(libsumo, number) for number in links])
         due = 0.0
         while libsumo.simulation.getTime() < self.horizon and libsumo.simulation.getMinExpectedNumber() > 0:
             now = libsumo.simulation.getTime()
             if now >= due:
-                measured = np.array([libsumo.edge.getTraveltime(edge) for edge in edges])
+                measured = np.array([_measured(libsumo, number) for number in links])
                 known = self.memory * known + (1.0 - self.memory) * measured
-                for edge, cost in zip(edges, known + extra, strict=True):
+                for number in links:
                     # SUMO takes no negative times; a subsidy ends at a free road.
-                    libsumo.edge.adaptTraveltime(edge, max(float(cost), 0.0))
+                    libsumo.edge.adaptTraveltime(f"e{number}", max(float(known[number, 0] + extra[number]), 0.0))
+                    libsumo.edge.adaptTraveltime(f"x{number}", float(known[number, 1]))
                 due = now + self.update
             libsumo.simulationStep()
             for vehicle in libsumo.simulation.getDepartedIDList():
@@ -132,10 +136,10 @@ class SumoSimulator(Simulator):
         """Read what was measured; trips that did not end count until the end of the run."""
         entered, spent = np.zeros(self.network.links), np.zeros(self.network.links)
         for edge in ElementTree.parse(here / "edges.out.xml").iter("edge"):
-            if edge.get("id", "").startswith("e"):
-                number = int(edge.get("id", "e0")[1:])
-                entered[number] += float(edge.get("entered", 0.0))
-                spent[number] += float(edge.get("sampledSeconds", 0.0)) / self.second
+            kind, number = edge.get("id", "?")[0], edge.get("id", "?")[1:]
+            if kind in "ex" and number.isdigit():
+                spent[int(number)] += float(edge.get("sampledSeconds", 0.0)) / self.second
+                entered[int(number)] += float(edge.get("entered", 0.0)) if kind == "e" else 0.0
         ends = np.full(departures.size, self.horizon)
         for trip in ElementTree.parse(here / "trips.out.xml").iter("tripinfo"):
             arrival = float(trip.get("arrival", -1.0))
@@ -143,6 +147,11 @@ class SumoSimulator(Simulator):
                 ends[int(trip.get("id", "0"))] = arrival
         total = float((ends - departures).sum()) / self.second
         return Traffic(entered, spent, total - float(spent.sum()))
+
+
+def _measured(libsumo: Any, number: int) -> tuple[float, float]:
+    """Return the current travel times of both parts of a link."""
+    return libsumo.edge.getTraveltime(f"e{number}"), libsumo.edge.getTraveltime(f"x{number}")
 
 
 # ---- SUMO's files ---------------------------------------------------------------------------------------------
@@ -160,45 +169,57 @@ def _zones(network: Network) -> list[int]:
 def build_network(simulator: SumoSimulator, folder: Path) -> None:
     """Write nodes, edges and their capacities, and have SUMO's netconvert join them into a network.
 
-    Every zone gets an edge to depart from and one to arrive at, so that the choice of the first road is free.
+    A link is two edges: ``e``, where vehicles queue, and ``x``, a short exit with the link's capacity; SUMO limits
+    what *enters* an edge, and the queue before a link of one edge would not be seen in its travel time. Every zone
+    gets an edge to depart from and one to arrive at, so that the choice of the first road is free.
     """
     network = simulator.network
     places = layout(network)
     places = (places - places.min(axis=0)) * simulator.metre
     nodes, edges = ElementTree.Element("nodes"), ElementTree.Element("edges")
     types = ElementTree.Element("additional")
-    for node, (x, y) in enumerate(places):
-        ElementTree.SubElement(nodes, "node", id=f"n{node}", x=f"{x:.2f}", y=f"{y:.2f}", type="priority")
+    for node, place in enumerate(places):
+        _node(nodes, f"n{node}", place)
     for zone in _zones(network):
-        x, y = places[zone] + 40.0
-        ElementTree.SubElement(nodes, "node", id=f"z{zone}", x=f"{x:.2f}", y=f"{y:.2f}", type="priority")
-        for name, ends in (("in", (f"z{zone}", f"n{zone}")), ("out", (f"n{zone}", f"z{zone}"))):
-            feeder = {"numLanes": f"{_FEEDER_LANES}", "speed": "25", "length": "50"}
-            ElementTree.SubElement(edges, "edge", {"id": f"{name}{zone}", "from": ends[0], "to": ends[1], **feeder})
-    for edge, headway in _edges(simulator):
-        edges.append(edge)
-        kind = ElementTree.SubElement(types, "type", id=edge.get("type", ""))
-        taus = dict.fromkeys(("tauff", "taufj", "taujf", "taujj"), f"{headway:.4f}")
-        ElementTree.SubElement(kind, "meso", taus)
-    _save(nodes, folder / "city.nod.xml")
-    _save(edges, folder / "city.edg.xml")
-    _save(types, folder / "types.xml")
+        _node(nodes, f"z{zone}", places[zone] + 40.0)
+        _edge(edges, f"in{zone}", f"z{zone}", f"n{zone}", _FEEDER_LANES, 25.0, 50.0, "feeder")
+        _edge(edges, f"out{zone}", f"n{zone}", f"z{zone}", _FEEDER_LANES, 25.0, 50.0, "feeder")
+    _headway(types, "feeder", 0.3)
+    _headway(types, "road", 0.6 * 3600.0 / _LANE_PER_HOUR)
+    seconds = np.maximum(network.latency.base * simulator.second, 1.0)
+    metres = np.where(network.length > 0, network.length * simulator.metre, 10.0 * seconds)
+    lanes = np.maximum(np.ceil(network.latency.capacity / _LANE_PER_HOUR), 1.0).astype(int)
+    headway = np.minimum(3600.0 * lanes / network.latency.capacity, 60.0)
+    for number in range(network.links):
+        start, end = places[network.tail[number]], places[network.head[number]]
+        _node(nodes, f"m{number}", start + _EXIT_AT * (end - start))
+        ends, speed = (int(network.tail[number]), int(network.head[number])), float(metres[number] / seconds[number])
+        road, exit_ = _EXIT_AT * metres[number], (1.0 - _EXIT_AT) * metres[number]
+        _edge(edges, f"e{number}", f"n{ends[0]}", f"m{number}", int(lanes[number]), speed, float(road), "road")
+        _edge(edges, f"x{number}", f"m{number}", f"n{ends[1]}", int(lanes[number]), speed, float(exit_), f"t{number}")
+        _headway(types, f"t{number}", float(headway[number]))
+    for root, name in ((nodes, "city.nod.xml"), (edges, "city.edg.xml"), (types, "types.xml")):
+        _save(root, folder / name)
     _convert(folder)
 
 
-def _edges(simulator: SumoSimulator) -> Iterator[tuple[ElementTree.Element, float]]:
-    """Yield every link as an edge, with the seconds between vehicles that give it its capacity."""
-    network = simulator.network
-    seconds = np.maximum(network.latency.base * simulator.second, 1.0)
-    metres = np.where(network.length > 0, network.length * simulator.metre, 10.0 * seconds)
-    lanes = np.maximum(np.ceil(network.latency.capacity / _LANE_PER_HOUR), 1.0)
-    headway = np.minimum(3600.0 * lanes / network.latency.capacity, 60.0)
-    for number in range(network.links):
-        yield ElementTree.Element("edge", {
-            "id": f"e{number}", "from": f"n{network.tail[number]}", "to": f"n{network.head[number]}",
-            "numLanes": f"{lanes[number]:.0f}", "speed": f"{metres[number] / seconds[number]:.4f}",
-            "length": f"{metres[number]:.2f}", "type": f"t{number}",
-        }), float(headway[number])  # fmt: skip
+def _headway(types: ElementTree.Element, name: str, seconds: float) -> None:
+    """Set the seconds between vehicles on a type of edge; in SUMO's own default a jam alone halves the capacity."""
+    taus = dict.fromkeys(("tauff", "taufj", "taujf", "taujj"), f"{seconds:.4f}")
+    ElementTree.SubElement(ElementTree.SubElement(types, "type", id=name), "meso", taus)
+
+
+def _node(nodes: ElementTree.Element, name: str, place: Vector) -> None:
+    ElementTree.SubElement(nodes, "node", id=name, x=f"{place[0]:.2f}", y=f"{place[1]:.2f}", type="priority")
+
+
+def _edge(
+    edges: ElementTree.Element, name: str, start: str, end: str, lanes: int, speed: float, length: float, kind: str
+) -> None:
+    ElementTree.SubElement(edges, "edge", {
+        "id": name, "from": start, "to": end, "numLanes": f"{lanes}", "speed": f"{speed:.4f}",
+        "length": f"{max(length, 1.0):.2f}", "type": kind,
+    })  # fmt: skip
 
 
 def _convert(folder: Path) -> None:
