@@ -44,20 +44,21 @@ Gaps = dict[tuple[str, str], dict[int, float]]
 
 
 def read(paths: list[Path]) -> Gaps:
-    """Return the median gap after each count of queries, by family and method."""
-    runs: dict[tuple[str, str, int], list[float]] = defaultdict(list)
+    """Return the median gap after each count of queries, by family and method; a run that ended early stays there."""
+    runs: dict[tuple[str, str, str], dict[int, float]] = defaultdict(dict)
     for path in paths:
         with path.open(encoding="utf-8") as file:
             for row in csv.DictReader(file):
                 family, method = row["family"], row["method"]
                 if family.endswith(" declared"):
                     family, method = family.removesuffix(" declared"), f"{method} declared"
-                if not row["failure"] and int(row["query"]) in AT:
-                    runs[family, method, int(row["query"])].append(max(float(row["gap"]), 0.0))
-    medians: Gaps = defaultdict(dict)
-    for (family, method, query), gaps in runs.items():
-        medians[family, method][query] = median(gaps)
-    return medians
+                if not row["failure"]:
+                    runs[family, method, row["seed"]][int(row["query"])] = max(float(row["gap"]), 0.0)
+    reached: dict[tuple[str, str], dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for (family, method, _), gaps in runs.items():
+        for at in AT:
+            reached[family, method][at].append(gaps[max(query for query in gaps if query <= at)])
+    return {name: {at: median(gaps) for at, gaps in found.items()} for name, found in reached.items()}
 
 
 def shown(gap: float) -> str:
@@ -110,14 +111,14 @@ def picture(gaps: Gaps) -> str:
             ("MemoryPZOS with a ModelPrediction", "unbiased; its noise follows the model's error"),
         ),
         (
-            ("Is a query as cheap as some milliseconds,", "or d in the thousands?"),
+            ("Does a query cost mere milliseconds,", "or d in the thousands?"),
             ("SecantPZOS, then certify", f"450 queries: {gap('pzos-secant', 450)}; little work of its own"),
         ),
         (
-            ("Otherwise queries are what costs.", "Is it known that they are conserved, ...?"),
+            ("Otherwise queries are what costs.", "Is structure known (conserved, ...)?"),
             ("the default, with the structure declared", f"50 queries: {gap('default declared', 50)}"),
         ),
-        (("Nothing is known", "about the followers."), ("the default", f"50 queries: {gap('default', 50)}")),
+        (("Nothing is known about", "the followers."), ("the default", f"50 queries: {gap('default', 50)}")),
     ]
     rows = []
     for number, (asked, advice) in enumerate(questions):

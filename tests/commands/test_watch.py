@@ -96,3 +96,17 @@ def test_a_line_of_bars_shows_the_course() -> None:
     assert watch.sparkline([1.0] * 5) == "▁▁▁▁▁"
     assert len(watch.sparkline(list(range(1000)))) == 48
     assert not doctest.testmod(watch).failed
+
+
+def test_the_last_look_is_no_step_and_a_spent_budget_is_an_end(tmp_path: Path) -> None:
+    path = tmp_path / "ended.study"
+    pzos.solve(problem(), SOLVER, steps=8, path=path)
+    view = watch.View(path, problem())
+    trust = tmp_path / "trust.study"
+    pzos.solve(problem(), pzos.CompositeTrustRegion(), queries=12, path=trust)  # knows F: no last look
+    spent = watch.View(trust, problem(), queries=12)
+    for seen, steps in ((view, 8), (spent, 12)):
+        journal = open_journal(seen.path, read_only=True)
+        seen.take_in(journal)
+        journal.close()
+        assert (seen.step + 1, seen.ended) == (steps, True)

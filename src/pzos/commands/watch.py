@@ -118,8 +118,9 @@ class View:
         self.own += not watching
         self.monitoring += watching
         self.failures += bool(row.failure)
-        self.step = max(self.step, row.step)
-        self.ended = row.final
+        if not row.final:  # the last look at F is no step
+            self.step = max(self.step, row.step)
+        self.ended = row.final or (self.queries is not None and self.own >= self.queries)
         self.elapsed = max(self.elapsed, row.elapsed)
         self.times.append(row.elapsed)
         if self.problem is not None and not row.failure and row.purpose in _TELLS_VALUE:

@@ -124,7 +124,7 @@ def _replayed(contents: Contents, problem: Problem | None, solver: Any) -> Resul
 
 def _status(contents: Contents, result: Result | None) -> str:
     ended = any(row.final for row in contents.rows)
-    steps = 1 + max((row.step for row in contents.rows), default=-1)
+    steps = 1 + max((row.step for row in contents.rows if not row.final), default=-1)
     at_work = contents.path.with_name(contents.path.name + "-wal").exists()
     state = "ended" if ended else "being written now" if at_work else "open: more answers can be told"
     return f"{state}; {len(contents.rows)} answers in {steps} steps"
