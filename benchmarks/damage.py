@@ -13,6 +13,7 @@ import os
 import random
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 from collections import Counter
@@ -72,10 +73,7 @@ def pristine(folder: Path, name: str, width: int, *, killed: bool) -> Case:
     expected, asked = run(path, width)
     if killed:
         path.unlink()
-        child = os.fork()
-        if child == 0:
-            run(path, width, die=True)
-        os.waitpid(child, 0)
+        subprocess.run([sys.executable, __file__, "die", str(path), str(width)], check=False)
     files = {
         suffix: Path(f"{path}{suffix}").read_bytes() for suffix in ("", "-wal") if Path(f"{path}{suffix}").exists()
     }
@@ -197,6 +195,8 @@ def judge(case: Case, files: dict[str, bytes], folder: Path) -> tuple[str, list[
 
 
 def main(arguments: list[str]) -> int:
+    if arguments[:1] == ["die"]:
+        run(Path(arguments[1]), int(arguments[2]), die=True)
     mutations = int(arguments[0]) if arguments else 1000
     print(f"pzos {pzos.__version__}  numpy {np.__version__}  python {sys.version.split()[0]}")
     failures = damage(mutations)

@@ -1,29 +1,21 @@
-"""Routing follower against QP solvers, along real PZOS trajectories (issue: exact and fast followers, routing bars).
+"""Routing follower against QP solvers, along real PZOS trajectories; part of `benchmarks/followers.py`.
 
-    python benchmarks/followers_routing.py [--instances 12] [--accuracy 20000]
-
-Same instances, one thread, one run, medians. Every peer is set up once per instance, then only its linear cost is
-updated and it is warm started where it can be. Peers that are not installed are named and left out:
-    pip install daqp piqp osqp proxsuite clarabel highspy cvxpy
+Every peer is set up once per instance, then only its linear cost is updated and it is warm started where it can be.
 """
 
-import argparse
-import importlib.metadata
-import os
 import time
 from collections.abc import Callable
-
-for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"):
-    os.environ[variable] = "1"
+from dataclasses import dataclass, field
 
 import numpy as np
 import scipy.sparse as sp
 
+from pzos.games import RoutingGame
 from pzos.games._routing_interior import Programme, on_support
-from pzos.games.routing import RoutingGame
 from pzos.keys import Keys
 
 Answerer = Callable[[np.ndarray], np.ndarray]
+TURNS = 3
 
 
 def trajectory(game: RoutingGame, seed: int, steps: int = 150) -> np.ndarray:
@@ -85,6 +77,25 @@ def daqp_peer(game: RoutingGame) -> Answerer:
     def answer(tolls: np.ndarray) -> np.ndarray:
         model.update(f=fixed + by_toll @ tolls)
         return base + to_load @ np.asarray(model.solve()[0])
+
+    return answer
+
+
+def daqp_equations_peer(game: RoutingGame) -> Answerer:
+    """DAQP on the programme as it stands: edge flows per class, conservation as equations, the same 1e-6 added."""
+    import daqp
+
+    p = Programme(game, np.zeros(game.edges))
+    rate, size, rows = 1.0 / game.sensitivity[p.group], p.cost.size, p.supply.size
+    fixed, equality = game.intercept[p.edge], 5
+    model = daqp.Model()
+    model.setup(p.hessian + 1e-6 * np.eye(size), p.cost.copy(), np.ascontiguousarray(p.balance),
+                np.concatenate([np.full(size, 1e30), p.supply]), np.concatenate([np.zeros(size), p.supply]),
+                np.repeat([0, equality], [size, rows]).astype(np.int32))  # fmt: skip
+
+    def answer(tolls: np.ndarray) -> np.ndarray:
+        model.update(f=fixed + tolls[p.edge] * rate)
+        return p.load(np.asarray(model.solve()[0]))
 
     return answer
 
@@ -209,7 +220,8 @@ def cvxpy_peer(game: RoutingGame) -> Answerer:
 
 
 PEERS: dict[str, tuple[str, Callable[[RoutingGame], Answerer]]] = {
-    "DAQP": ("daqp", daqp_peer),
+    "DAQP": ("daqp", daqp_equations_peer),
+    "DAQP reduced": ("daqp", daqp_peer),
     "PIQP": ("piqp", piqp_peer),
     "OSQP": ("osqp", osqp_peer),
     "ProxQP": ("proxsuite", proxqp_peer),
@@ -253,77 +265,89 @@ def reference(game: RoutingGame, tolls: np.ndarray) -> np.ndarray:
     return flow
 
 
-def speed(instances: int, per_instance: int) -> None:
-    ours, nine, one_of_nine, results = [], [], [], {name: ([], []) for name in PEERS}
-    missing = []
-    print(f"{instances} instances, {per_instance} consecutive queries of PZOS each; microseconds per response")
+def batches_of_nine(game: RoutingGame, queries: np.ndarray, seed: int) -> np.ndarray:
+    """The queries of one PZOS step with four directions: the point, and four pairs around it."""
+    directions = np.array([Keys(seed).direction(7, k, game.edges) for k in range(4)])
+    around = 0.5 * np.vstack([np.zeros((1, game.edges)), directions, -directions])
+    return np.array([centre + around for centre in queries[::3]])
+
+
+@dataclass
+class Times:
+    """Seconds per response, pooled over the instances, and the largest flow error."""
+
+    seconds: list[float] = field(default_factory=list)
+    error: float = 0.0
+
+    def add(self, seconds: list[float], flows: np.ndarray, exact: np.ndarray) -> None:
+        self.seconds += seconds
+        self.error = max(self.error, float(np.abs(flows - exact).max()))
+
+    @property
+    def median(self) -> float:
+        return float(np.median(self.seconds))
+
+
+@dataclass
+class Speed:
+    """What one run of all followers on the same queries found."""
+
+    ours: Times
+    nine: Times
+    one_of_nine: Times
+    peers: dict[str, Times]
+    missing: list[str]
+
+
+def installed_peers(game: RoutingGame, missing: list[str]) -> dict[str, Answerer]:
+    """Every peer set up for a game; those not installed are noted."""
+    peers = {}
+    for name, (_, make) in PEERS.items():
+        try:
+            peers[name] = make(game)
+        except ImportError:
+            if name not in missing:
+                missing.append(name)
+    return peers
+
+
+def speed(instances: int, per_instance: int) -> Speed:
+    """All followers on the same consecutive queries of PZOS; they take turns, so that noise falls on all alike."""
+    found = Speed(Times(), Times(), Times(), {}, [])
     for seed in range(instances):
         game = RoutingGame.random(seed)
         queries = trajectory(game, seed)[225 : 225 + per_instance]
-        game.response(queries[0])
-        seconds, flows = timed(game.response, queries)
-        ours += seconds
-        batches = [centre + 0.5 * np.vstack([np.zeros(game.edges), v, -v])
-                   for centre in queries[::3]
-                   for v in [np.array([Keys(seed).direction(7, k, game.edges) for k in range(4)])]]  # fmt: skip
-        nine += timed(game.response, np.array(batches))[0]
-        one_of_nine += [s for batch in batches for s in timed(game.response, batch)[0]]
-        for name, (_, build) in PEERS.items():
-            try:
-                answer = build(game)
-            except ImportError:
-                missing.append(name)
-                continue
-            answer(queries[0])
-            count = per_instance if name != "cvxpy" else min(per_instance, 10)
-            seconds, theirs = timed(answer, queries[:count])
-            results[name][0].extend(seconds)
-            results[name][1].append(float(np.abs(theirs - flows[:count]).max()))
-    own = np.median(ours)
-    print(f"{'pzos':10} {1e6 * own:10.2f}   mean {1e6 * np.mean(ours):.2f}")
-    for name, (package, _) in PEERS.items():
-        if name not in missing:
-            median = np.median(results[name][0])
-            version = importlib.metadata.version(package)
-            error = max(results[name][1])
-            print(f"{name:10} {1e6 * median:10.2f}   {median / own:8.1f}x slower   error {error:.1e}   {version}")
-    if missing:
-        print("not installed:", ", ".join(sorted(set(missing))))
-    print(f"batch of 9: {1e6 * np.median(nine):.2f}, its tolls one by one: {1e6 * np.median(one_of_nine):.2f} each, "
-          f"ratio {np.median(nine) / np.median(one_of_nine):.2f} (bar 6); to a trajectory's response "
-          f"{np.median(nine) / own:.2f}")  # fmt: skip
+        nines = batches_of_nine(game, queries, seed)
+        answerers = installed_peers(game, found.missing)
+        flows = game.response(queries)
+        for _ in range(TURNS):
+            found.ours.add(*timed(game.response, queries), flows)
+            for name, answer in answerers.items():
+                answer(queries[0])
+                found.peers.setdefault(name, Times()).add(*timed(answer, queries), flows)
+            game.response(queries[0])
+            found.nine.seconds += timed(game.response, nines)[0]
+            found.one_of_nine.seconds += [s for nine in nines for s in timed(game.response, nine)[0]]
+    return found
 
 
-def accuracy(responses: int) -> None:
-    worst, count, negative, fall_backs = 0.0, 0, 0, 0
-    seed = 0
+def accuracy(responses: int) -> dict[str, float]:
+    """Flow errors against LAPACK along whole trajectories, on fresh instances; an error is raised where one fails."""
+    worst, count, negative, fall_backs, seed = 0.0, 0, 0, 0, 1000
     while count < responses:
         game = RoutingGame.random(seed)
         queries = trajectory(game, seed)
-        flows = game.response(queries)
-        for tolls, flow in zip(queries, flows, strict=True):
+        for tolls, flow in zip(queries, game.response(queries), strict=True):
             worst = max(worst, float(np.abs(flow - reference(game, tolls)).max()))
             negative += int(tolls.min() < 0.0)
         count += len(queries)
         statistics = game.statistics()
         fall_backs += statistics.cold + statistics.perturbed + statistics.interior
         seed += 1
-    print(f"{count} responses on {seed} instances, {negative} with negative tolls: largest flow error {worst:.1e}, "
-          f"none failed, fall-backs {fall_backs}")  # fmt: skip
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--instances", type=int, default=12)
-    parser.add_argument("--queries", type=int, default=60)
-    parser.add_argument("--accuracy", type=int, default=20000)
-    options = parser.parse_args()
-    versions = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in ("numpy", "scipy", "numba"))
-    print(versions)
-    speed(options.instances, options.queries)
-    if options.accuracy:
-        accuracy(options.accuracy)
-
-
-if __name__ == "__main__":
-    main()
+    return {
+        "responses": count,
+        "instances": seed - 1000,
+        "negative": negative,
+        "worst": worst,
+        "fall_backs": fall_backs,
+    }

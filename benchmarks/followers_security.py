@@ -1,7 +1,6 @@
-"""The security follower against scipy SLSQP and cvxpy, and its cost against n.
+"""The security follower against scipy SLSQP and cvxpy, and its cost against n; part of `benchmarks/followers.py`.
 
-Run with one thread:  OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 python benchmarks/followers_security.py
-Needs cvxpy (peers extra); without it that line is left out and said so. All see the same queries: the points
+All see the same queries: the points
 x, x + mu v, x - mu v of a PZOS run on the paper's game (mu = 0.1). SLSQP has exact gradients and starts from its
 last answer; cvxpy is set up once with parameters (DPP) and updated. Errors are against a reference computed in
 extended precision by bisection.
@@ -9,11 +8,10 @@ extended precision by bisection.
 
 from __future__ import annotations
 
+import importlib.util
 import math
 import time
-import warnings
 from collections.abc import Callable
-from importlib.metadata import PackageNotFoundError, version
 
 import numpy as np
 
@@ -22,7 +20,6 @@ from pzos.keys import Keys
 
 Follower = Callable[[np.ndarray], np.ndarray]
 TARGETS, QUERIES, SEEDS, TURNS = 100, 12, 3, 3
-BAR_RATIO, BAR_SECONDS = 200.0, 1.0
 
 
 def queries(game: SecurityGame, seed: int, count: int) -> list[np.ndarray]:
@@ -107,7 +104,7 @@ def versus_peers() -> dict[str, tuple[float, float]]:
     what else the machine does falls on all of them alike.
     """
     makers: dict[str, Callable[[SecurityGame], Follower]] = {"pzos": lambda g: g.response, "scipy SLSQP": slsqp}
-    if installed("cvxpy") != "not installed":
+    if importlib.util.find_spec("cvxpy") is not None:
         makers["cvxpy"] = cvxpy_peer
     seconds: dict[str, list[float]] = {name: [] for name in makers}
     errors = dict.fromkeys(makers, 0.0)
@@ -143,41 +140,3 @@ def scaling() -> list[tuple[int, float, float, float, float]]:
             best = min(best, time.perf_counter() - begun)
         rows.append((n, best, best_cpu, float(certificate.gap[0]), float(certificate.iterations[0])))
     return rows
-
-
-def installed(package: str) -> str:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return "not installed"
-
-
-def main() -> None:
-    warnings.simplefilter("ignore")
-    packages = ("numpy", "numba", "scipy", "cvxpy", "clarabel")
-    print("versions: " + ", ".join(f"{name} {installed(name)}" for name in packages))
-    print(f"\nsecurity, n = {TARGETS}: {SEEDS * QUERIES} queries along PZOS runs, {TURNS} turns")
-    print("(median time; largest error against long doubles)")
-    found = versus_peers()
-    own, own_error = found["pzos"]
-    for name, (seconds, error) in found.items():
-        verdict = ""
-        if name != "pzos":
-            met = seconds >= BAR_RATIO * own and own_error <= error
-            verdict = f"  {seconds / own:8.0f}x  {'met' if met else 'MISSED'} (bar {BAR_RATIO:.0f}x)"
-        print(f"  {name:12s} {1e6 * seconds:10.1f} us   max error {error:.1e}{verdict}")
-    print("\ncost against n")
-    rows = scaling()
-    for n, seconds, _, gap, steps in rows:
-        cost = f"{1e6 * seconds:12.1f} us  {1e9 * seconds / n:9.1f} ns per target"
-        print(f"  n = {n:>9,d}  {cost}  certificate {gap:.1e}  Newton steps {steps:.0f}")
-    large = [(n, cpu) for n, _, cpu, _, _ in rows if n >= 1000]
-    exponent, _ = np.polyfit(*np.log(np.array(large)).T, 1)
-    slope = float(np.median([s / n for n, s in large]))
-    print(f"  fit for n >= 1000: CPU seconds ~ n^{exponent:.3f}, about {1e9 * slope:.0f} ns per target")
-    verdict = "met" if rows[-1][1] < BAR_SECONDS else "MISSED"
-    print(f"  n = 10^6: {rows[-1][1]:.3f} s {verdict} (bar {BAR_SECONDS:.0f} s)")
-
-
-if __name__ == "__main__":
-    main()

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import os
+import re
 import sys
+from operator import attrgetter
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "src"))
@@ -12,6 +16,8 @@ for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ.setdefault(name, "1")
 
 import pzos  # noqa: E402
+
+logging.getLogger("pzos").setLevel(logging.WARNING)  # a package of the theme prints every line that is logged
 
 project = "pzos"
 author = "the pzos developers"
@@ -24,7 +30,7 @@ extensions = [
     "sphinx.ext.viewcode",
     "sphinx_gallery.gen_gallery",
 ]
-exclude_patterns = ["_build", "gallery/*.ipynb", "gallery/*.py"]
+exclude_patterns = ["_build", "gallery/*.ipynb", "gallery/*.py", "measured.md"]
 html_theme = "furo"
 html_title = "pzos"
 html_static_path = ["_static"]
@@ -39,7 +45,24 @@ autodoc_typehints = "signature"
 autodoc_default_options = {"members": True, "show-inheritance": False}
 autodoc_class_signature = "mixed"
 python_use_unqualified_type_names = True
-nitpick_ignore_regex = [("py:.*", ".*")]  # types of numpy and of the standard library have no pages here
+nitpick_ignore_regex = [
+    ("py:.*", r"(?!pzos\.).*"),  # types of numpy and of the standard library have no pages here
+    ("py:.*", r"pzos\..*\.(_\w+(\..*)?|[A-Z])"),  # private modules and bases, type variables
+    ("py:.*", r"pzos\.(models|solvers\.trust_\w+)\..*"),  # the inside of a method
+]
+
+#: The gallery in the order it is best read; what is not named comes last.
+_GALLERY = (
+    "pzos_against_zos", "memory", "structure", "imperfect_model", "noisy_follower", "failing_follower",
+    "goldstein_one", "goldstein_two", "certificate", "cournot", "variational_inequality", "routing_tolls",
+    "city_tolls", "simulator",
+)  # fmt: skip
+
+
+def reading_order(file: str) -> int:
+    name = file.removeprefix("plot_").removesuffix(".py")
+    return _GALLERY.index(name) if name in _GALLERY else len(_GALLERY)
+
 
 sphinx_gallery_conf = {
     "examples_dirs": [str(ROOT / "examples")],
@@ -52,7 +75,48 @@ sphinx_gallery_conf = {
     "show_signature": False,
     "plot_gallery": "True",
     "matplotlib_animations": False,
+    "within_subsection_order": reading_order,
     "image_scrapers": ("matplotlib",),
     "min_reported_time": 3600,
 }
-suppress_warnings = ["config.cache"]
+suppress_warnings = ["config.cache", "ref.python"]  # two classes may have one name in different modules
+
+_LITERAL = re.compile(r"(``.*?``)")
+_FORMULA = re.compile(r" {4,}\S")
+
+
+def as_rst(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
+    """Make reStructuredText of docstrings that read well as text: indented formulas are literal, |g| is a norm."""
+    rst: list[str] = []
+    literal = False
+    for number, line in enumerate(lines):
+        before = [other for other in lines[:number] if other.strip()]
+        if _FORMULA.match(line) and not literal and number and not lines[number - 1].strip():
+            introduced = before and (before[-1].startswith((" ", "*", "-")) or before[-1].endswith("::"))
+            literal = True
+            if not introduced:
+                rst += ["::", ""]
+        elif line.strip() and not line.startswith(" "):
+            literal = False
+        parts = [line] if literal else _LITERAL.split(line)
+        rst.append("".join(p if literal or p.startswith("``") else p.replace("|", "\\|") for p in parts))
+    lines[:] = rst
+
+
+def public_name(app: Any, env: Any, node: Any, contnode: Any) -> Any:
+    """Link ``pzos.Study`` and other names of a package to the module that documents them."""
+    target = node.get("reftarget", "")
+    if not target.startswith("pzos."):
+        return None
+    try:
+        found = attrgetter(target.removeprefix("pzos."))(pzos)
+        full = f"{found.__module__}.{found.__qualname__}"
+    except AttributeError:
+        return None
+    python = env.get_domain("py")
+    return python.resolve_xref(env, node["refdoc"], app.builder, node["reftype"], full, node, contnode)
+
+
+def setup(app: Any) -> None:
+    app.connect("autodoc-process-docstring", as_rst)
+    app.connect("missing-reference", public_name)

@@ -34,10 +34,10 @@ for axes, assignment, title, shown in zip(panels, (free, tolled), ("before", "af
     side = np.stack([segments[:, 1, 1] - segments[:, 0, 1], segments[:, 0, 0] - segments[:, 1, 0]], axis=1)
     segments = segments + 0.05 * side[:, None, :]  # both directions of a street side by side
     widths = 0.4 + 5 * assignment.flow / free.flow.max()
-    paid = shown > 1e-6
+    paid = shown > 0.02 * toll.max()
     axes.add_collection(LineCollection(segments[~paid], colors="0.75", linewidths=widths[~paid]))
-    lines = LineCollection(segments[paid], array=shown[paid], cmap="viridis_r", linewidths=widths[paid])
-    lines.set_clim(0, max(toll.max(), 1e-9))
+    lines = LineCollection(segments[paid], array=shown[paid], cmap="plasma_r", linewidths=widths[paid])
+    lines.set_clim(-0.3 * toll.max(), toll.max())  # the lightest colours would not be seen
     axes.add_collection(lines)
     axes.autoscale()
     axes.set(title=f"{title}: {assignment.total_travel_time:,.0f} minutes", aspect="equal")

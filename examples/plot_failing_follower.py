@@ -31,7 +31,7 @@ solver = pzos.PZOS(pzos.Diminishing(0.1), radius=0.05)
 
 figure, axes = plt.subplots(figsize=(6.4, 3.8), layout="constrained")
 clean = pzos.solve(pzos.Problem(leader, np.abs, np.zeros(8)), solver, steps=120)
-axes.plot(clean.trace["queries"], clean.trace["value"], color="black", label="a follower that never fails")
+axes.plot(clean.trace["queries"], clean.trace["value"], color="0.75", linewidth=6, label="a follower that never fails")
 for attempts, colour in ((3, "#0072B2"), (1, "#D55E00")):
     tolerance = pzos.Tolerance(attempts=attempts, wait=0.0, policy="drop")
     oracle = pzos.TolerantOracle(shaky, tolerance)

@@ -34,14 +34,16 @@ runs = {
     "radius 0.02, common random numbers": (pzos.seeded(noisy, common=True), 0.02),
     "no noise": (reaction, 0.02),
 }
+looks = dict(zip(runs, (("-", 1.2), ("-", 6), ("-", 3), (":", 1.5)), strict=True))  # three of them nearly coincide
 figure, axes = plt.subplots(figsize=(6.4, 3.8), layout="constrained")
-for (name, (follower, radius)), colour in zip(runs.items(), ("#D55E00", "#0072B2", "#E69F00", "black"), strict=True):
+for (name, (follower, radius)), colour in zip(runs.items(), ("#D55E00", "#56B4E9", "#E69F00", "black"), strict=True):
     problem = pzos.Problem(leader, follower, np.zeros(12))
     study = pzos.Study(problem.known(), pzos.PZOS(step=0.02, radius=radius), steps=150)
     points = [record.x for record in pzos.iterate(study, pzos.Oracle(follower))]
     true_values = [leader.value(x, reaction(x)) for x in points]  # F without noise, which no method sees
     print(f"{name:<36} true F at the end: {true_values[-1]:.3f}")
-    axes.semilogy(true_values, color=colour, label=name)
+    dash, width = looks[name]
+    axes.semilogy(true_values, dash, color=colour, linewidth=width, label=name)
 axes.set(xlabel="step", ylabel="true F(x)", title="2 % noise on every answer")
 axes.legend(frameon=False)
 plt.show()

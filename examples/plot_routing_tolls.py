@@ -23,8 +23,8 @@ left.set(xlabel="queries to the drivers", ylabel="revenue less penalty", title=t
 left.legend(frameon=False)
 
 free, tolled = game.response(np.zeros(game.edges)), game.response(result.best_x)
-right.plot([0, free.max()], [0, free.max()], color="0.8")
-dots = right.scatter(free, tolled, c=result.best_x, cmap="cividis", s=22)
+right.axhline(0, color="0.8")
+dots = right.scatter(free, tolled - free, c=result.best_x, cmap="cividis", s=26)
 figure.colorbar(dots, ax=right, label="toll")
-right.set(xlabel="flow without tolls", ylabel="flow with tolls", title="where the drivers went")
+right.set(xlabel="flow on the edge without tolls", ylabel="change with tolls", title="where the drivers went")
 plt.show()

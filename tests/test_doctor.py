@@ -56,3 +56,8 @@ def test_every_extra_it_advises_exists() -> None:
     extras = set(project["project"]["optional-dependencies"])
     advised = set(doctor.EXTRAS) - {"(always)", "networks"}
     assert advised <= extras
+
+
+def test_the_extras_named_are_those_of_the_package() -> None:
+    metadata = importlib.metadata.metadata("pzos").get_all("Provides-Extra") or []
+    assert set(doctor.EXTRAS) - {"(always)"} <= set(metadata)

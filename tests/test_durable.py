@@ -14,12 +14,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pzos
-from durable_problem import bits, calls, finish, problem
+from durable_problem import Counted, bits, calls, finish, problem
 from pzos.durable import summary
 from pzos.journal import Journal
 
 DATA = Path(__file__).parent / "data"
-SOLVERS = [pzos.PZOS(batch=2), pzos.ZOS(batch=2), pzos.PZOS(step=pzos.Diminishing(0.05))]
+SOLVERS = [
+    pzos.PZOS(batch=2),
+    pzos.ZOS(batch=2),
+    pzos.PZOS(step=pzos.Diminishing(0.05)),
+    pzos.MemoryPZOS(step=pzos.DoWG(), batch=2),
+    pzos.MemoryPZOS(),
+    pzos.SecantPZOS(),
+    pzos.CompositeTrustRegion(),
+]
 
 
 def opened(path: Path, game: pzos.Problem, solver: Any = None, **given: Any) -> pzos.Study:
@@ -66,6 +74,26 @@ def test_limits_may_grow_and_shrink(tmp_path: Path, solver: Any) -> None:
         with opened(tmp_path / "s.study", game, solver, steps=steps) as study:
             result = finish(study, game)
         assert bits(result) == bits(pzos.solve(problem(), solver, seed=7, steps=steps))
+
+
+@pytest.mark.parametrize("solver", SOLVERS, ids=repr)
+@pytest.mark.parametrize("noisy", [False, True])
+def test_a_study_that_goes_on_pays_for_no_answer_twice(tmp_path: Path, solver: Any, noisy: bool) -> None:
+    plain = Counted()
+    follower = pzos.seeded(lambda x, generator: plain(x) + 0.01 * generator.normal(size=6)) if noisy else plain
+    game = problem(follower=follower)
+    expected = [pzos.solve(game, solver, seed=7, steps=steps) for steps in (10, 1, 3)]
+    needed = expected[0].queries + expected[0].monitoring
+    plain.calls = 0
+    for steps in (1, 5, 10):
+        with opened(tmp_path / "s.study", game, solver, steps=steps) as study:
+            result = finish(study, game, seed=7)
+    assert bits(result) == bits(expected[0])
+    assert plain.calls == needed
+    for steps, shorter in ((1, expected[1]), (3, expected[2])):
+        with opened(tmp_path / "s.study", game, solver, steps=steps) as study:
+            assert bits(finish(study, game, seed=7)) == bits(shorter)
+    assert plain.calls == needed
 
 
 def test_batched_and_seeded_followers_resume_with_the_same_bits(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
 
 def drill(name: str) -> ModuleType:
     """Load a benchmark as a module, to run it on a smaller scale."""
-    spec = importlib.util.spec_from_file_location(f"drill_{name}", BENCHMARKS / f"{name}.py")
+    spec = importlib.util.spec_from_file_location(name, BENCHMARKS / f"{name}.py")
     if spec is None or spec.loader is None:
         raise ImportError(name)
     module = importlib.util.module_from_spec(spec)
@@ -28,7 +28,7 @@ def drill(name: str) -> ModuleType:
     return module
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="needs fork")
+@pytest.mark.skipif(sys.platform == "win32", reason="needs SIGKILL")
 def test_mutations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert drill("damage").damage(90, seed=5) == []

@@ -1,4 +1,4 @@
-"""One BLAS thread while a solver thinks.
+"""One BLAS thread while a solver thinks, and in the processes that answer queries.
 
 The last bits of a matrix product depend on the number of BLAS threads, so a run would depend on the machine; and on the
 small matrices of a solver more threads cost time. Followers keep all their threads: only the solver's own work is held.
@@ -6,9 +6,13 @@ small matrices of a solver more threads cost time. Followers keep all their thre
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Callable
 from functools import cache, wraps
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
+
+from pzos.processes import ONE_THREAD
 
 if TYPE_CHECKING:
     from threadpoolctl import ThreadpoolController
@@ -35,3 +39,17 @@ def one_blas_thread(method: Callable[P, R]) -> Callable[P, R]:
             return method(*args, **kwargs)
 
     return held
+
+
+@cache
+def pin_threads() -> None:
+    """Keep the numerical libraries of this process to one thread from now on; a worker process does this once.
+
+    Many workers with many threads each are slower, and their number must not change the last bits of an answer.
+    """
+    from threadpoolctl import threadpool_limits
+
+    os.environ.update(ONE_THREAD)  # for libraries loaded later, and for programs started from here
+    threadpool_limits(limits=1)  # for those that are here already
+    if "numba" in sys.modules:
+        sys.modules["numba"].set_num_threads(1)

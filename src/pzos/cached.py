@@ -30,7 +30,7 @@ _TABLE = """
     WITHOUT ROWID
 """
 _BUSY_SECONDS = 60.0
-_connections: dict[tuple[int, int, str], sqlite3.Connection] = {}
+_own = threading.local()  # each thread has connections of its own, and they end with it
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,7 +100,7 @@ class Cached(Follower):
         y, gap, checksum = row
         if not isinstance(y, bytes) or _checksum(key, y, gap) != checksum:
             return None  # a damaged entry is no entry
-        return Answer(as_array(y), float("nan") if gap is None else float(gap))
+        return Answer(as_array(y), float("nan") if gap is None else float(gap), cached=True)
 
     def _keep(self, key: bytes, x: Vector, returned: Any) -> None:
         answer = returned if isinstance(returned, Answer) else Answer(returned)
@@ -130,13 +130,23 @@ class Cached(Follower):
 
 
 def _connection(path: str) -> sqlite3.Connection:
-    place = (os.getpid(), threading.get_ident(), path)
-    if place not in _connections:
-        connection = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None)
+    """Return the connection of this thread; a new one after a fork, and where the file was moved away or replaced."""
+    held: dict[tuple[int, str], tuple[sqlite3.Connection, int]] = _own.__dict__.setdefault("held", {})
+    place = (os.getpid(), path)
+    if place in held:
+        connection, file = held[place]
+        if os.path.exists(path) and os.stat(path).st_ino == file:
+            return connection
+        connection.close()
+    connection = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None)
+    try:
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute(_TABLE)
-        _connections[place] = connection
-    return _connections[place]
+    except sqlite3.Error:
+        connection.close()
+        raise
+    held[place] = connection, os.stat(path).st_ino
+    return connection
 
 
 def _address(generator: Generator | None) -> bytes:

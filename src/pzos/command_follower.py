@@ -22,8 +22,8 @@ from numpy.random import Generator
 
 from pzos.errors import Faults, FollowerFailure, FollowerTimeout
 from pzos.follower import Answer, Follower
+from pzos.processes import ONE_THREAD, kill_group, kill_tree
 from pzos.types import Vector
-from pzos.workers import ONE_THREAD, kill_group
 
 Format = Literal["json", "csv"]
 Keep = Literal["failures", "all", "nothing"]
@@ -124,8 +124,9 @@ class CommandFollower(Follower):
                     f"{_last_words(folder)}"
                 ) from None
             finally:  # also on Ctrl-C; and what a program that ended has left running is of no more use
+                if process.poll() is None:
+                    kill_tree(process.pid)
                 kill_group(process.pid)
-                process.kill()
                 process.wait()
         if code != 0:
             raise FollowerFailure(f"{words[0]}: ended with exit code {code}{_last_words(folder)}")

@@ -26,7 +26,9 @@ EXTRAS: Mapping[str, tuple[tuple[str, str], ...]] = {
     "cli": (("rich", "progress bars, pzos watch"),),
     "dask": (("distributed", "clusters"),),
     "dataframe": (("pandas", "tables"),),
-    "networks": (("uxsim", "a traffic simulator as follower"), ("libsumo", "SUMO as follower")),
+    "traffic": (("uxsim", "a traffic simulator as follower"),),
+    "sumo": (("libsumo", "SUMO as follower"),),
+    "aequilibrae": (("aequilibrae", "a transport model as follower"),),
 }
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 

@@ -22,12 +22,13 @@ from pzos.fingerprint import describe, describe_function, differences, listed
 from pzos.journal import FORMAT, Journal, create, open_journal
 from pzos.limits import Limits
 from pzos.rows import StoredAnswer, as_array, as_bytes
-from pzos.types import Query
+from pzos.types import Purpose, Query
 
 if TYPE_CHECKING:
     from pzos.study import Study
 
 _NO_LIMIT = 2**62
+_AT_ITERATE = {Purpose.ITERATE.value, Purpose.MONITOR.value}
 
 
 def attach(study: Study, path: str | os.PathLike[str], *, read_only: bool = False, any_version: bool = False) -> None:
@@ -153,7 +154,7 @@ def replay(study: Study, journal: Journal, places: dict[int, list[int]]) -> None
             if row is not None:
                 elapsed = max(elapsed, row.elapsed)
                 study.set_clock(row.elapsed)
-                study.receive(row.response())
+                study.receive(row.response()._replace(index=query.index))
         if study.step == step:
             break
     study.limits, study.journal = limits, journal
@@ -170,12 +171,13 @@ def _without_seconds(limits: Limits) -> Limits:
 def _answer_to(query: Query, rows: list[StoredAnswer], path: Path) -> StoredAnswer | None:
     """Return the stored answer to ``query``; its x must have the very same bits.
 
-    The closing query of a shorter run has the address of the first query of the step that now follows: it answers
-    that query if it asked the same, and is passed over if it did not.
+    The closing query of a shorter run has the address of the first query of the step that now follows. It answers the
+    query at the iterate of that step, wherever that stands in the batch; otherwise it is passed over.
     """
     x = as_bytes(query.x)
     at_address = [row for row in rows if row.index == query.index]
-    for row in at_address:
+    at_iterate = [row for row in rows if {row.purpose, query.purpose.value} <= _AT_ITERATE]
+    for row in (*at_address, *at_iterate):
         if row.x == x:
             return row
     strangers = [row for row in at_address if not row.final]

@@ -75,7 +75,7 @@ def sphere_directions(keys: Keys, step: int, count: int, dimension: int) -> tupl
 
 
 def partial_estimate(leader: Leader, plan: TwoPointPlan, answers: Answers) -> Estimate | None:
-    """Return the PZOS estimate, eq. (5) with the average Jacobian of Alg. PZOS-B.
+    """Return the PZOS estimate, eq. (4) with the average Jacobian of Alg. PZOS-B.
 
         g = grad_x f + d/(2 mu Q) sum_q (grad_y f . (y_q+ - y_q-)) v_q,   partial gradients at (x, y*(x))
 

@@ -6,17 +6,23 @@ of processes) into an executor that does lost work again, and never hangs.
 
 from __future__ import annotations
 
+import contextlib
+import queue
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future
-from typing import Any, NamedTuple
+from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, InvalidStateError
+from functools import partial
+from typing import Any, NamedTuple, TypeVar
 
-from pzos.errors import Faults, FollowerFailure, MissingExtra, PzosError
-from pzos.workers import ONE_THREAD, Workers, packed
+from pzos.blas import pin_threads
+from pzos.errors import Faults, FollowerFailure, InvalidInput, MissingExtra, PzosError
+from pzos.workers import Workers, packed
 
+T = TypeVar("T")
 _RESUBMITS = 20
 _WATCH_SECONDS = 1.0
+_GATHER_SECONDS = 0.0005
 
 
 def as_executor(place: Any, *, timeout: float | None = None) -> Executor:
@@ -45,14 +51,62 @@ class _Call(NamedTuple):
     kwargs: dict[str, Any]
 
 
-class _Opaque:
-    """A job that Dask takes as one thing, without looking for tasks inside its arguments."""
+class _Sent(NamedTuple):
+    """A job on its way, for whom it is done, and how often it was lost."""
 
-    def __init__(self, call: _Call) -> None:
+    outer: Future[Any]
+    job: _Call
+    lost: int
+
+
+class _Opaque:
+    """A job that Dask takes as one thing, without looking for tasks inside its arguments.
+
+    It pins the threads of the worker it comes to, which may have been started a moment ago in place of a dead one.
+    """
+
+    def __init__(self, call: _Call, *, pinned: bool) -> None:
         self.call = call
+        self.pinned = pinned
 
     def __call__(self) -> Any:
+        if self.pinned:
+            pin_threads()
         return self.call.function(*self.call.args, **self.call.kwargs)
+
+
+def _drained(source: queue.SimpleQueue[T | None]) -> list[T]:
+    """Return what is in the queue, waiting for something to be; nothing when its end (None) has come."""
+    found = [source.get()]
+    time.sleep(_GATHER_SECONDS)  # the queries of a batch come one right after the other
+    with contextlib.suppress(queue.Empty):
+        while found[-1] is not None:
+            found.append(source.get_nowait())
+    if found[-1] is None and len(found) > 1:
+        source.put(None)  # the end is for the next time
+    return [item for item in found if item is not None]
+
+
+def _called(job: _Opaque) -> Any:
+    return job()
+
+
+def _refusal(job: _Call, error: Exception) -> Exception:
+    """Return why a job could not be sent; Dask packs by its own means, and where they fail ours say what to do."""
+    try:
+        packed(tuple(job))
+    except InvalidInput as advice:
+        return advice
+    return FollowerFailure(f"dask: the query could not be sent ({type(error).__name__}: {error}); is the scheduler up?")
+
+
+def _give(outer: Future[Any], value: Any = None, error: BaseException | None = None) -> None:
+    """Settle a future, unless it was given up meanwhile."""
+    with contextlib.suppress(InvalidStateError):
+        if error is None:
+            outer.set_result(value)
+        else:
+            outer.set_exception(error)
 
 
 class _Resubmitting(Executor):
@@ -75,11 +129,8 @@ class _Resubmitting(Executor):
 
     def _lost(self, outer: Future[Any], job: _Call, lost: int, error: BaseException) -> None:
         if lost >= self.resubmits:
-            outer.set_exception(
-                FollowerFailure(
-                    f"the query was lost with its worker {lost + 1} times ({error}); is it what kills them?"
-                )
-            )
+            message = f"the query was lost with its worker {lost + 1} times ({error}); is it what kills them?"
+            _give(outer, error=FollowerFailure(message))
             return
         with self._lock:
             self.resubmitted += 1
@@ -138,7 +189,8 @@ class DaskExecutor(_Resubmitting):
     ``client`` is a ``distributed.Client``, the address of a scheduler, or ``"local:4"`` for a cluster of 4 worker
     processes on this machine. Dask gives up on a job after a few of its workers died; here it is submitted again. A
     cluster that loses workers for good is scaled up again if it can be; one that has none left for ``patience`` seconds
-    fails its jobs instead of letting them wait for ever.
+    fails its jobs instead of letting them wait for ever. Jobs submitted within a moment travel as one message: what
+    Dask does per message costs more than what it does per job.
     """
 
     def __init__(self, client: Any, *, resubmits: int = _RESUBMITS, patience: float = 120.0) -> None:
@@ -151,10 +203,15 @@ class DaskExecutor(_Resubmitting):
         self.client = self._connected(client) if isinstance(client, str) else client
         lost = (self._distributed.scheduler.KilledWorker, self._distributed.CancelledError, CancelledError)
         self._signs_of_loss: tuple[type[BaseException], ...] = (*lost, OSError)
-        self._inner: Executor = self.client.get_executor(pure=False)
-        self.client.run(_pin_threads)
-        self._watch = threading.Thread(target=self._watch_workers, args=(self._worker_count(),), daemon=True)
-        self._watch.start()
+        self._held: set[Any] = set()  # Dask gives up a job nobody holds
+        self._spent: list[Any] = []
+        self._outgoing: queue.SimpleQueue[_Sent | None] = queue.SimpleQueue()
+        self._computed: queue.SimpleQueue[tuple[_Sent, Any] | None] = queue.SimpleQueue()
+        self._pinned = not _in_this_process(self.client)
+        watch = partial(self._watch_workers, self._worker_count())
+        self._threads = [threading.Thread(target=work, daemon=True) for work in (watch, self._dispatch, self._collect)]
+        for thread in self._threads:
+            thread.start()
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         """Have ``fn(*args, **kwargs)`` computed on the cluster."""
@@ -164,7 +221,10 @@ class DaskExecutor(_Resubmitting):
         return outer
 
     def _worker_count(self) -> int:
-        return len(self.client.scheduler_info(n_workers=-1)["workers"])
+        try:
+            return len(self.client.scheduler_info(n_workers=-1)["workers"])
+        except Exception:  # noqa: BLE001  # whatever keeps the scheduler from answering: there are no workers for us
+            return 0
 
     def _watch_workers(self, wanted: int) -> None:
         seen = time.monotonic()
@@ -177,9 +237,8 @@ class DaskExecutor(_Resubmitting):
                 seen = time.monotonic()
             elif time.monotonic() - seen > self.patience:
                 for outer in list(self._waiting):
-                    outer.set_exception(
-                        FollowerFailure(f"dask: no worker for {self.patience:g} s; start workers and resume the study")
-                    )
+                    message = f"dask: no worker for {self.patience:g} s; start workers and resume the study"
+                    _give(outer, error=FollowerFailure(message))
 
     def _connected(self, address: str) -> Any:
         distributed = self._distributed
@@ -189,12 +248,12 @@ class DaskExecutor(_Resubmitting):
             faults.check(count.isdigit() and int(count) > 0, "client", address, "local:N, N workers", "try local:4")
             faults.raise_if_any()
             cluster = distributed.LocalCluster(
-                n_workers=int(count), threads_per_worker=1, processes=True, dashboard_address=None
+                n_workers=int(count), threads_per_worker=1, processes=True, dashboard_address=":0"
             )
             self._owned.append(cluster)
             address = cluster.scheduler_address
         try:
-            client = distributed.Client(address, timeout="10s", set_as_default=False)
+            client = distributed.Client(address, timeout=min(10.0, self.patience), set_as_default=False)
         except (OSError, ValueError, TimeoutError) as error:
             raise PzosError(
                 f"dask: no scheduler answers at {address!r} ({error}); start one with `dask scheduler`, "
@@ -204,39 +263,73 @@ class DaskExecutor(_Resubmitting):
         return client
 
     def _start(self, outer: Future[Any], job: _Call, lost: int) -> None:
-        try:
-            inner = self._inner.submit(_Opaque(job))
-        except Exception:  # Dask packs by its own means; where they fail, ours say what to do
-            packed(tuple(job))
-            raise
-        inner.add_done_callback(lambda done: self._settle(outer, job, lost, done))
+        self._outgoing.put(_Sent(outer, job, lost))
 
-    def _settle(self, outer: Future[Any], job: _Call, lost: int, inner: Future[Any]) -> None:
-        error = CancelledError() if inner.cancelled() else inner.exception()
-        if outer.done():  # given up meanwhile
+    def _dispatch(self) -> None:
+        """Send what was submitted, as many jobs at a time as there are."""
+        while together := _drained(self._outgoing):
+            self._send(together)
+
+    def _collect(self) -> None:
+        """Fetch what has been computed, as many answers at a time as there are."""
+        while together := _drained(self._computed):
+            finished = [inner for _, inner in together if inner.status == "finished"]
+            values: list[Any] = []
+            with contextlib.suppress(Exception):  # an answer was lost with its worker: fetch each by itself
+                values = self.client.gather(finished)
+            known = dict(zip(finished, values, strict=False))
+            for sent, inner in together:
+                self._settle(sent, inner, known)
+
+    def _send(self, together: list[_Sent]) -> None:
+        try:
+            jobs = [_Opaque(sent.job, pinned=self._pinned) for sent in together]
+            inner = self.client.map(_called, jobs, pure=False)
+        except Exception as error:  # noqa: BLE001  # packing runs the follower's own code, which may raise anything
+            if len(together) > 1:  # find the one that cannot travel
+                for sent in together:
+                    self._send([sent])
+            else:
+                _give(together[0].outer, error=_refusal(together[0].job, error))
             return
-        if error is None:
-            outer.set_result(inner.result())
-        elif isinstance(error, self._signs_of_loss):
-            # this runs on Dask's own loop, which must not wait for itself
-            threading.Thread(target=self._lost, args=(outer, job, lost, error), daemon=True).start()
+        self._held.update(inner)
+        self._spent.clear()  # only now: what Dask sends to release them must not delay the jobs
+        for future, sent in zip(inner, together, strict=True):
+            future.add_done_callback(partial(self._note, sent))
+
+    def _note(self, sent: _Sent, inner: Any) -> None:
+        self._computed.put((sent, inner))  # in Dask's only thread for callbacks, which must not be kept
+
+    def _settle(self, sent: _Sent, inner: Any, known: dict[Any, Any]) -> None:
+        """Pass the outcome on, or send the job again if it was lost."""
+        value, error = None, None
+        try:
+            value = known[inner] if inner in known else inner.result()
+        except BaseException as raised:  # noqa: BLE001  # the job's own error, or a sign that it was lost
+            error = raised
+        self._held.discard(inner)
+        self._spent.append(inner)
+        if isinstance(error, self._signs_of_loss) and not sent.outer.done():
+            self._lost(*sent, error)
         else:
-            outer.set_exception(error)
+            _give(sent.outer, value, error)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """Close what this executor opened itself; a client it was given stays open."""
         self._over.set()
-        self._watch.join()
+        self._outgoing.put(None)
+        self._computed.put(None)
+        for thread in self._threads:
+            thread.join()
+        self._spent.clear()
         for owned in self._owned:
             owned.close()
         self._owned.clear()
 
 
-def _pin_threads() -> None:
-    """Run on each worker: one thread for the libraries that have not read their environment yet."""
-    import os
-
-    os.environ.update(ONE_THREAD)
+def _in_this_process(client: Any) -> bool:
+    """Tell whether the workers are threads of this very process, whose libraries are not ours to pin."""
+    return any(address.startswith("inproc:") for address in client.scheduler_info(n_workers=-1)["workers"])
 
 
 def _imported() -> Any:

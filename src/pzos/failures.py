@@ -1,7 +1,7 @@
 """Followers that fail: try again, stop what hangs, and either raise or go on without the failed direction.
 
 A failure is an exception, a time-out, a dead worker, an answer that is not finite or not of the length of the others.
-It is never replaced by a penalty value. Every failed attempt is kept with its query.
+It is never replaced by a penalty value. Every failed attempt is kept with its query, also in the study file.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 
-from pzos.errors import Faults, FollowerFailure, FollowerTimeout
-from pzos.oracle import Oracle, respond, respond_all
+from pzos.errors import Faults, FollowerFailure, FollowerTimeout, PzosError
+from pzos.oracle import Oracle, abandon, outcome_of, respond, respond_all
 from pzos.types import Query, Response, Vector, all_finite
 from pzos.workers import Workers
 
@@ -84,6 +84,10 @@ class _Task:
         self.queries = queries
         self.reasons: list[str] = []
 
+    def story(self) -> str:
+        """Return what went wrong, attempt by attempt."""
+        return "; ".join(f"attempt {number}: {reason}" for number, reason in enumerate(self.reasons, start=1))
+
 
 class TolerantOracle(Oracle):
     """An oracle that keeps to a :class:`Tolerance`; close it (or use ``with``) if it has a ``timeout``.
@@ -102,7 +106,8 @@ class TolerantOracle(Oracle):
                 "executor",
                 executor,
                 "workers that can be stopped, because there is a timeout",
-                f"use pzos.Workers(4, timeout={tolerance.timeout:g}): a thread cannot be stopped",
+                f"use pzos.Workers(4, timeout={tolerance.timeout:g}) (a thread or a cluster's job cannot be stopped), "
+                "or give a CommandFollower a timeout of its own",
             )
             faults.raise_if_any()
             if executor is None:  # here it could not be stopped: let one worker process do it
@@ -161,6 +166,7 @@ class TolerantOracle(Oracle):
     def _answer_there(self, executor: Executor, tasks: list[_Task]) -> Iterator[Response]:
         running: dict[Future[Any], _Task] = {self._submit(executor, task): task for task in tasks}
         waiting: list[tuple[float, int, _Task]] = []
+        failure: PzosError | None = None
         try:
             while running or waiting:
                 while waiting and waiting[0][0] <= time.monotonic():
@@ -173,18 +179,29 @@ class TolerantOracle(Oracle):
                 for future in wait(running, timeout=pause, return_when=FIRST_COMPLETED).done:
                     task = running.pop(future)
                     try:
-                        responses = self._accepted(task, _as_list(future.result()))
-                    except FollowerFailure as error:
-                        if self._failed(task, error):
-                            yield from self._given_up(task)
-                        else:
-                            due = time.monotonic() + self.tolerance.pause(len(task.reasons))
-                            heapq.heappush(waiting, (due, task.queries[0].index, task))
-                    else:
-                        yield from responses
+                        yield from self._settled(task, future, waiting)
+                    except PzosError as error:  # what has begun is paid for: let it end and keep its answer
+                        failure = failure or error
+                        running = {other: task for other, task in running.items() if not other.cancel()}
+                if failure is not None:
+                    waiting.clear()
         finally:
-            for future in running:
-                future.cancel()
+            abandon(running)
+        if failure is not None:
+            raise failure
+
+    def _settled(self, task: _Task, future: Future[Any], waiting: list[tuple[float, int, _Task]]) -> Iterator[Response]:
+        """Yield the answers of a job that ended; after a failure put it among those that wait, or give it up."""
+        try:
+            responses = self._accepted(task, _as_list(outcome_of(future)))
+        except FollowerFailure as error:
+            if self._failed(task, error):
+                yield from self._given_up(task)
+            else:
+                due = time.monotonic() + self.tolerance.pause(len(task.reasons))
+                heapq.heappush(waiting, (due, task.queries[0].index, task))
+        else:
+            yield from responses
 
     def _submit(self, executor: Executor, task: _Task) -> Future[Any]:
         if self.follower.batched:
@@ -206,7 +223,7 @@ class TolerantOracle(Oracle):
                 entry = int(np.nonzero(~np.isfinite(y))[0][0])
                 raise _NotFinite(f"{where}: the follower returned y[{entry}] = {y[entry]}: expected finite numbers")
         self._length = responses[0].y.size if responses else self._length
-        return responses
+        return [response._replace(retried=task.story()) for response in responses] if task.reasons else responses
 
     def _failed(self, task: _Task, error: FollowerFailure) -> bool:
         """Note a failed attempt; tell whether it was the last one."""
@@ -219,16 +236,15 @@ class TolerantOracle(Oracle):
         return len(task.reasons) >= self.tolerance.attempts
 
     def _given_up(self, task: _Task) -> Iterator[Response]:
-        reasons = "; ".join(f"attempt {number}: {text}" for number, text in enumerate(task.reasons, start=1))
         if self.tolerance.policy == "raise":
             where = ", ".join(f"{query.step}.{query.index}" for query in task.queries)
             raise FollowerFailure(
-                f"query {where} (step.index) failed {len(task.reasons)} times ({reasons}); "
+                f"query {where} (step.index) failed {len(task.reasons)} times ({task.story()}); "
                 'repair the follower, or go on without such queries with Tolerance(policy="drop")'
             )
         for query in task.queries:
             self.counts["given up"] += 1
-            yield Response(query.step, query.index, _EMPTY, failure=reasons)
+            yield Response(query.step, query.index, _EMPTY, failure=task.story())
 
 
 class _WrongShape(FollowerFailure):

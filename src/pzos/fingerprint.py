@@ -7,9 +7,11 @@ the replay, which compares every stored query bit for bit with the one the solve
 from __future__ import annotations
 
 import dataclasses
+import sys
 from collections.abc import Mapping
 from enum import Enum
 from hashlib import blake2b
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -46,7 +48,7 @@ def describe(value: Any) -> Any:
 def describe_function(function: Any) -> str:
     """Return ``module:name`` of a function, or of the type of a callable object."""
     named = function if hasattr(function, "__qualname__") else type(function)
-    return f"{named.__module__}:{named.__qualname__}"
+    return f"{_module_name(named.__module__)}:{named.__qualname__}"
 
 
 def differences(stored: Any, present: Any, where: str = "") -> list[str]:
@@ -85,7 +87,17 @@ def _described_array(array: np.ndarray[Any, Any]) -> Any:
 
 
 def _type_name(kind: type) -> str:
-    return f"{kind.__module__}.{kind.__qualname__}"
+    return f"{_module_name(kind.__module__)}.{kind.__qualname__}"
+
+
+def _module_name(name: str) -> str:
+    """Return the name under which others import the module: a script that runs as ``__main__`` is known by its file."""
+    if name != "__main__":
+        return name
+    main = sys.modules["__main__"]
+    spec = getattr(main, "__spec__", None)  # set by  python -m
+    file = getattr(main, "__file__", None)  # missing where people type or run  python -c
+    return spec.name if spec is not None else Path(file).stem if file else name
 
 
 def _short(value: Any) -> str:

@@ -19,10 +19,14 @@ from pzos.types import Matrix, Vector
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Answer:
-    """What a follower may return instead of a bare array: y with the equilibrium gap it reached."""
+    """What a follower may return instead of a bare array: y with the equilibrium gap it reached.
+
+    ``cached`` says that it was looked up, so that nobody was asked.
+    """
 
     y: Any
     gap: Any = float("nan")
+    cached: bool = False
 
 
 class Follower(ABC):

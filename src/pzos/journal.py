@@ -41,7 +41,7 @@ _TABLES = f"""
     PRAGMA user_version = {FORMAT};
     CREATE TABLE header (mark TEXT, body TEXT, checksum BLOB);
     CREATE TABLE answers (seq INTEGER PRIMARY KEY, mark TEXT, step INTEGER, idx INTEGER, purpose TEXT, x BLOB, y BLOB,
-                          gap REAL, seconds REAL, elapsed REAL, failure TEXT, checksum BLOB);
+                          gap REAL, seconds REAL, elapsed REAL, failure TEXT, retried TEXT, checksum BLOB);
 """
 _INSERT = f"INSERT INTO answers ({', '.join(ANSWER_COLUMNS)}) VALUES ({', '.join('?' * len(ANSWER_COLUMNS))})"
 _SELECT = f"SELECT {', '.join(ANSWER_COLUMNS)} FROM answers"

@@ -7,21 +7,23 @@ pooled answers have the same bits because every answer is a function of its quer
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.random import Generator
 
-from pzos.errors import Faults, FollowerFailure, shown
+from pzos.errors import Faults, FollowerFailure, PzosError, shown
 from pzos.follower import Answer, Follower, as_follower
 from pzos.keys import Keys, Role
-from pzos.types import FLOAT64, Query, Response, Vector, float_array
+from pzos.types import CACHED_SECONDS, FLOAT64, Purpose, Query, Response, Vector, float_array
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor, Future
 
 _NOT_REPORTED = float("nan")
+_PROBES = 2**32
+_TICK = 1e-9  # a clock may be too coarse for a fast follower, and no time at all means a cache
 
 
 class Oracle:
@@ -57,24 +59,44 @@ class Oracle:
                 yield respond(self.follower, query)
 
     def _pooled(self, executor: Executor, queries: Sequence[Query]) -> Iterator[Response]:
-        from concurrent.futures import as_completed
+        from concurrent.futures import FIRST_COMPLETED, wait
 
         if self.follower.batched:
-            yield from executor.submit(respond_all, self.follower, list(queries)).result()
+            yield from outcome_of(executor.submit(respond_all, self.follower, list(queries)))
             return
-        futures: list[Future[Response]] = []
+        pending: set[Future[Response]] = set()
+        failure: PzosError | None = None
         try:
-            futures.extend(executor.submit(respond, self.follower, query, self._generator(query)) for query in queries)
-            for future in as_completed(futures):
-                yield future.result()
+            for query in queries:
+                pending.add(executor.submit(respond, self.follower, query, self._generator(query)))
+            while pending:
+                done, pending = wait(pending, return_when=FIRST_COMPLETED)
+                for future in done:
+                    try:
+                        yield outcome_of(future)
+                    except PzosError as error:  # what has begun is paid for: let it end and keep its answer
+                        failure = failure or error
+                        pending = {other for other in pending if not other.cancel()}
         finally:
-            for future in futures:
-                future.cancel()
+            abandon(pending)
+        if failure is not None:
+            raise failure
 
     def _generator(self, query: Query) -> Generator | None:
         if not self.follower.seeded:
             return None
-        return self.keys.generator(Role.NOISE, query.step, 0 if self.follower.common else query.index)
+        return self.keys.generator(Role.NOISE, query.step, 0 if self.follower.common else _noise_index(query))
+
+
+def _noise_index(query: Query) -> int:
+    """Return the address of a query's noise within its step.
+
+    The query at the iterate has the same one whatever its place in the batch, so that the closing query of a study is
+    answered with the bits it has in a study that goes on.
+    """
+    if query.purpose in (Purpose.ITERATE, Purpose.MONITOR):
+        return 0
+    return query.index if query.purpose is Purpose.TRIAL else _PROBES + query.index
 
 
 def respond(follower: Follower, query: Query, generator: Generator | None = None) -> Response:
@@ -84,7 +106,7 @@ def respond(follower: Follower, query: Query, generator: Generator | None = None
         answer = follower.respond(query.x, generator)
     except Exception as error:
         raise _named(error, [query]) from error
-    seconds = time.perf_counter() - start
+    seconds = time.perf_counter() - start or _TICK
     if type(answer) is np.ndarray and answer.dtype is FLOAT64 and answer.ndim:  # the usual case, in short
         return Response(query.step, query.index, answer.copy(), _NOT_REPORTED, seconds)
     return _response(query, answer, seconds)
@@ -97,8 +119,33 @@ def respond_all(follower: Follower, queries: list[Query]) -> list[Response]:
         answers = follower.respond_all([query.x for query in queries])
     except Exception as error:
         raise _named(error, queries) from error
-    seconds = (time.perf_counter() - start) / len(queries)
+    seconds = (time.perf_counter() - start or _TICK) / len(queries)
     return [_response(query, answer, seconds) for query, answer in zip(queries, answers, strict=True)]
+
+
+def abandon(futures: Iterable[Future[Any]]) -> None:
+    """Give up jobs nobody waits for any more; workers that can be stopped are (``Workers``)."""
+    for future in futures:
+        getattr(future, "stop", future.cancel)()
+
+
+def outcome_of(future: Future[Any]) -> Any:
+    """Return what a job gave. Its own errors are FollowerFailure; others are the executor's, and say what to do."""
+    from concurrent.futures import BrokenExecutor
+
+    try:
+        return future.result()
+    except BrokenExecutor as error:
+        raise PzosError(
+            f"the executor has lost its workers ({error}): expected one that replaces them; use pzos.Workers(4), "
+            "or pzos.Renewed(lambda: ProcessPoolExecutor(4)), and go on: a durable study has lost nothing"
+        ) from error
+    except Exception as error:
+        if not isinstance(error, AttributeError | TypeError) and type(error).__name__ != "PicklingError":
+            raise
+        from pzos.workers import cannot_be_sent
+
+        raise cannot_be_sent(error) from error
 
 
 def _named(error: Exception, queries: list[Query]) -> FollowerFailure:
@@ -114,7 +161,8 @@ def _named(error: Exception, queries: list[Query]) -> FollowerFailure:
 
 def _response(query: Query, answer: Any, seconds: float) -> Response:
     if isinstance(answer, Answer):
-        return Response(query.step, query.index, as_vector(query, answer.y), _gap(query, answer.gap), seconds)
+        spent = CACHED_SECONDS if answer.cached else seconds
+        return Response(query.step, query.index, as_vector(query, answer.y), _gap(query, answer.gap), spent)
     return Response(query.step, query.index, as_vector(query, answer), _NOT_REPORTED, seconds)
 
 

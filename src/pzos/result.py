@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -37,7 +38,9 @@ class Result:
     ``x`` is the last iterate and ``value`` F there (NaN if it was never queried); ``best_x`` and ``best_value``
     are the best iterate at which F is known; ``random_x`` is the paper's output x^R, R uniform on 0, ..., T-1.
     ``queries`` counts what the algorithm asked, ``monitoring`` what was asked only to watch it, the certificate's
-    queries included. ``certificate`` speaks of ``x``; only the default method ends with one (:func:`pzos.solve`).
+    queries included; ``ledger`` says where all of them went (probes, trial points, failed, answered by a cache, ...).
+    ``certificate`` speaks of ``x``: the default method ends with one, and :class:`pzos.StopWhenStationary` gives its
+    latest.
     """
 
     x: Vector
@@ -59,6 +62,7 @@ class Result:
     solver: str
     explanation: str = ""
     x0: Vector | None = None
+    ledger: Mapping[str, int] = field(default_factory=dict)
     certificate: Certificate | None = None
 
     def rows(self) -> list[tuple[str, str]]:
@@ -115,15 +119,16 @@ class Result:
 
         return plot_result(self, path)
 
-    def report(self, path: str | Path, problem: Problem | None = None) -> Path:
+    def report(self, path: str | Path, problem: Problem | None = None, certificate: Certificate | None = None) -> Path:
         """Write one self-contained HTML page about this result (extra ``report``) and return where it is.
 
-        With its ``problem`` the page also shows the leader's set and, for road networks, the map.
+        With its ``problem`` the page also shows the leader's set and, for road networks, the map; with a
+        ``certificate`` (:meth:`certify`) what it says.
         """
         from pzos.report.from_result import story_of
         from pzos.report.page import write_report
 
-        return write_report([story_of(self, problem=problem)], path)
+        return write_report([story_of(self, problem=problem, certificate=certificate)], path)
 
 
 def _number(value: float) -> str:

@@ -18,10 +18,12 @@ from pzos.types import Purpose, Query, Response, Vector
 #: The first field of every row: how rows are found in a damaged file. Part of the file format.
 ANSWER_MARK = "pzos-answer"
 HEADER_MARK = "pzos-header"
-ANSWER_COLUMNS = ("mark", "step", "idx", "purpose", "x", "y", "gap", "seconds", "elapsed", "failure", "checksum")
+ANSWER_COLUMNS = (
+    "mark", "step", "idx", "purpose", "x", "y", "gap", "seconds", "elapsed", "failure", "retried", "checksum",
+)  # fmt: skip
 
 _CHECKSUM_BYTES = 16
-_NUMBERS = struct.Struct("<qqdddqqqq")
+_NUMBERS = struct.Struct("<qqdddqqqqq")
 _UNKNOWN = float("nan")
 _LITTLE_ENDIAN = np.dtype("<f8")
 _NO_BYTES = b""
@@ -39,6 +41,7 @@ class StoredAnswer(NamedTuple):
     seconds: float
     elapsed: float
     failure: str
+    retried: str
 
     @property
     def final(self) -> bool:
@@ -52,7 +55,7 @@ class StoredAnswer(NamedTuple):
 
     def response(self) -> Response:
         """Return the answer as it was told."""
-        return Response(self.step, self.index, as_array(self.y), self.gap, self.seconds, self.failure)
+        return Response(self.step, self.index, as_array(self.y), self.gap, self.seconds, self.failure, self.retried)
 
 
 def stored_answer(query: Query, response: Response, elapsed: float) -> StoredAnswer:
@@ -67,6 +70,7 @@ def stored_answer(query: Query, response: Response, elapsed: float) -> StoredAns
         float(response.seconds) + 0.0,
         elapsed + 0.0,
         plain_text(response.failure) if response.failure else "",
+        plain_text(response.retried) if response.retried else "",
     )
 
 
@@ -87,7 +91,7 @@ def plain_text(text: str) -> str:
 
 def checksum(row: StoredAnswer) -> bytes:
     """Return the checksum over every field of ``row``."""
-    purpose, failure = row.purpose.encode(), row.failure.encode()
+    purpose, failure, retried = row.purpose.encode(), row.failure.encode(), row.retried.encode()
     numbers = _NUMBERS.pack(
         row.step,
         row.index,
@@ -96,11 +100,12 @@ def checksum(row: StoredAnswer) -> bytes:
         _one_nan(row.elapsed),
         len(purpose),
         len(failure),
+        len(retried),
         len(row.x),
         len(row.y),
     )
     hashed = blake2b(numbers, digest_size=_CHECKSUM_BYTES)
-    for part in (purpose, failure, row.x, row.y):
+    for part in (purpose, failure, retried, row.x, row.y):
         hashed.update(part)
     return hashed.digest()
 
@@ -117,17 +122,17 @@ def to_columns(row: StoredAnswer) -> tuple[Any, ...]:
 
 def from_columns(values: tuple[Any, ...]) -> StoredAnswer | None:
     """Return the row of :data:`ANSWER_COLUMNS`, or None unless every bit of it is as it was written."""
-    mark, step, index, purpose, x, y, gap, seconds, elapsed, failure, stored_checksum = values
+    mark, step, index, purpose, x, y, gap, seconds, elapsed, failure, retried, stored_checksum = values
     types_fit = (
         mark == ANSWER_MARK
         and all(isinstance(value, int) for value in (step, index))
-        and all(isinstance(value, str) for value in (purpose, failure))
+        and all(isinstance(value, str) for value in (purpose, failure, retried))
         and all(isinstance(value, bytes) for value in (x, y, stored_checksum))
         and all(value is None or isinstance(value, int | float) for value in (gap, seconds, elapsed))
     )
     if not types_fit or len(x) % 8 or len(y) % 8:
         return None
-    row = StoredAnswer(step, index, purpose, x, y, _number(gap), _number(seconds), _number(elapsed), failure)
+    row = StoredAnswer(step, index, purpose, x, y, _number(gap), _number(seconds), _number(elapsed), failure, retried)
     return row if checksum(row) == stored_checksum else None
 
 

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from pzos.follower import Follower
 from pzos.leader import Leader
+from pzos.ledger import NAMES, ordered
 from pzos.limits import Limits
 from pzos.oracle import Oracle
 from pzos.problem import Problem, require_problem
@@ -22,7 +23,7 @@ from pzos.sets import Domain
 from pzos.solvers.base import AnySolver
 from pzos.study import Study
 from pzos.trace import Record
-from pzos.types import Response, Sense
+from pzos.types import Purpose, Response, Sense
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -119,7 +120,8 @@ def solve(
         asked = None if certificate is True else certificate
         found = ending_certificate(study.task, study.state, oracle, queries=asked, path=path, spent=result.queries)
     spent = 0 if found is None else found.queries
-    return replace(result, certificate=found, monitoring=result.monitoring + spent)
+    ledger = ordered({**result.ledger, NAMES[Purpose.CERTIFICATE.value]: spent})
+    return replace(result, certificate=found, monitoring=result.monitoring + spent, ledger=ledger)
 
 
 def _oracle(

@@ -20,13 +20,14 @@ from pzos.errors import Faults, InvalidAnswer, InvalidInput, InvalidLeader
 from pzos.estimators import Plan
 from pzos.keeper import Keeper
 from pzos.keys import Keys, check_seed
+from pzos.ledger import Ledger
 from pzos.limits import Limits, check_limits
 from pzos.problem import Known
 from pzos.result import Result, Stop
 from pzos.selection import Selection
 from pzos.solvers.base import AnySolver, Outcome, State, Task
 from pzos.trace import Record, Trace
-from pzos.types import Purpose, Query, Response, Vector, all_finite
+from pzos.types import CACHED_SECONDS, Purpose, Query, Response, Vector, all_finite
 
 _UNKNOWN = float("nan")
 _EMPTY: Vector = np.empty(0)
@@ -89,6 +90,7 @@ class Study:
         self._answers: list[Response | None] = []
         self._missing = 0
         self._step = 0
+        self._ledger = Ledger()
         self._response_shape: tuple[int, ...] = ()
         self._final_value = _UNKNOWN
         self._selected = Selection(known.x0, known.sign, self.task.keys)
@@ -266,14 +268,14 @@ class Study:
         if told is not None:
             check_same(told, response)
             return None
-        y, shape = response.y, self._response_shape
+        y, shape, query = response.y, self._response_shape, self._open[index]
         if not response.failure:
             if y.shape != shape or not all_finite(y):
                 check_answer(response, shape)
                 self._response_shape = y.shape
             y.setflags(write=False)  # read-only, as the leader is handed this very array
         if self.journal is not None:
-            self.journal.append(self._open[index], response, self.elapsed)
+            self.journal.append(query, response, self.elapsed)
         self._answers[index] = response
         record = None
         if self._missing == 1:
@@ -287,8 +289,9 @@ class Study:
                 raise
         else:
             self._missing -= 1
-        if response.failure:
-            self.failures += 1
+        if response.failure or response.seconds == CACHED_SECONDS:
+            self.failures += bool(response.failure)
+            self._ledger.note(query, response)
         return record
 
     def _not_open(self, response: Response) -> InvalidAnswer:
@@ -312,6 +315,7 @@ class Study:
         if len(answers) > planned and (watched := answers[planned]) is not None:
             value = self.known.leader.value(self.state.x, watched)
         self._set_open([])
+        self._ledger.close(self._plan.purposes)
         self.queries += planned
         self.monitoring += len(answers) - planned
         self.state = state
@@ -354,21 +358,22 @@ class Study:
         """End the study here, as on Ctrl-C; answers of the open batch are counted, but not used."""
         if self._finished:
             return
-        self.queries, self.monitoring = self._counts()
+        answered, self.queries, self.monitoring = self._answered()
+        self._ledger.close(tuple(query.purpose for query in answered if query.purpose is not Purpose.MONITOR))
         self._stop = Stop.INTERRUPTED
         self._finished = True
         self._set_open([])
 
-    def _counts(self) -> tuple[int, int]:
-        """Count the queries answered so far, those of the open batch included: the algorithm's, and monitoring."""
+    def _answered(self) -> tuple[list[Query], int, int]:
+        """Return what is answered of the open batch, and with it the counts so far: the algorithm's, monitoring."""
         answered = [query for query, told in zip(self._open, self._answers, strict=True) if told is not None]
         watching = sum(query.purpose is Purpose.MONITOR for query in answered)
-        return self.queries + len(answered) - watching, self.monitoring + watching
+        return answered, self.queries + len(answered) - watching, self.monitoring + watching
 
     def result(self, explanation: str = "") -> Result:
         """Return what is known so far, in arrays of its own; a running study gives a partial result."""
         value = self._final_value if self._missing_final_value() else self.state.value
-        queries, monitoring = self._counts()
+        answered, queries, monitoring = self._answered()
         return Result(
             x=self.state.x.copy(),
             value=value,
@@ -389,4 +394,6 @@ class Study:
             solver=repr(self.solver),
             explanation=explanation,
             x0=self.known.x0,
+            ledger=self._ledger.counts(monitoring, answered),
+            certificate=getattr(self.state, "certified", None),
         )

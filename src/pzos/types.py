@@ -13,6 +13,8 @@ Vector = npt.NDArray[np.float64]
 Matrix = npt.NDArray[np.float64]
 FLOAT64 = np.dtype(np.float64)
 Sense = Literal["min", "max"]
+#: What an answer from a cache took: no follower was asked. One that was asked took longer.
+CACHED_SECONDS = 0.0
 
 
 class Purpose(Enum):
@@ -44,7 +46,8 @@ class Response(NamedTuple):
     """The followers' answer to query (step, index).
 
     ``gap`` is the equilibrium gap the follower itself reports (NaN if it reports none), ``seconds`` what the
-    answer took, and ``failure`` the reason why there is none (then ``y`` is empty).
+    answer took (0 where a cache knew it), ``failure`` the reason why there is none (then ``y`` is empty), and
+    ``retried`` what went wrong in the attempts before the one that gave the answer.
     """
 
     step: int
@@ -53,6 +56,7 @@ class Response(NamedTuple):
     gap: float = float("nan")
     seconds: float = float("nan")
     failure: str = ""
+    retried: str = ""
 
 
 class LeaderValue(NamedTuple):

@@ -7,36 +7,55 @@ worker: many workers with many threads each are slower, and their number must no
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import multiprocessing
 import os
 import queue
 import signal
 import threading
+import weakref
 from collections.abc import Callable, Iterator
-from concurrent.futures import Executor, Future
+from concurrent.futures import CancelledError, Executor, Future
 from multiprocessing import connection, reduction
 from multiprocessing.process import BaseProcess
 from typing import Any, NamedTuple
 
-from pzos.errors import Faults, FollowerFailure, FollowerTimeout, InvalidInput, shown
+from pzos.blas import pin_threads
+from pzos.errors import Faults, FollowerFailure, FollowerTimeout, InvalidInput, PzosError, shown
+from pzos.processes import ONE_THREAD, kill_group, kill_tree
 
-#: What keeps the numerical libraries of a worker to one thread.
-ONE_THREAD = dict.fromkeys(
-    (
-        "OMP_NUM_THREADS",
-        "OPENBLAS_NUM_THREADS",
-        "MKL_NUM_THREADS",
-        "NUMBA_NUM_THREADS",
-        "VECLIB_MAXIMUM_THREADS",
-    ),
-    "1",
-)
 _environment = threading.Lock()
+_open_workers: weakref.WeakSet[Workers] = weakref.WeakSet()
+
+
+@atexit.register  # runs before multiprocessing waits for its children, which wait for us
+def _close_all() -> None:
+    for workers in list(_open_workers):
+        workers.stop()
+
+
+class StoppableFuture(Future[Any]):
+    """A future whose job can be stopped also while it runs."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._stopped = False
+        self.worker: _Worker | None = None
+
+    def is_stopped(self) -> bool:
+        """Tell whether nobody waits for the job any more."""
+        return self._stopped
+
+    def stop(self) -> None:
+        """Cancel the job; if it runs, kill its worker and all that has started."""
+        self._stopped = True
+        if not self.cancel() and not self.done() and (worker := self.worker) is not None:
+            kill_tree(worker.process_id)
 
 
 class _Job(NamedTuple):
-    future: Future[Any]
+    future: StoppableFuture
     payload: bytes
 
 
@@ -60,18 +79,20 @@ class Workers(Executor):
         self.count, self.timeout, self.resubmits = count, timeout, resubmits
         self.deaths = 0
         self.alive: set[_Worker] = set()
+        self._running: set[StoppableFuture] = set()
         self._context = multiprocessing.get_context(start_method)
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._closed = False
         self._threads = [threading.Thread(target=self._serve, daemon=True) for _ in range(count)]
         for thread in self._threads:
             thread.start()
+        _open_workers.add(self)
 
-    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> StoppableFuture:
         """Have ``fn(*args, **kwargs)`` computed by a worker."""
         if self._closed:
             raise RuntimeError("these workers are closed: make new ones with pzos.Workers(...)")
-        future: Future[Any] = Future()
+        future = StoppableFuture()
         self._jobs.put(_Job(future, packed((fn, args, kwargs))))
         return future
 
@@ -90,13 +111,23 @@ class Workers(Executor):
             for thread in self._threads:
                 thread.join()
 
+    def stop(self) -> None:
+        """End the workers now, whatever they are at; a program that ends does this for workers it left open."""
+        self.shutdown(wait=False, cancel_futures=True)
+        for job in list(self._running):
+            job.stop()
+        for thread in self._threads:
+            thread.join()
+
     def _serve(self) -> None:
         """Own one worker process, and replace it when it dies or is ended."""
         worker: _Worker | None = None
         while (job := self._jobs.get()) is not None:
             if not job.future.set_running_or_notify_cancel():
                 continue
+            self._running.add(job.future)
             worker = self._settle(job, worker)
+            self._running.discard(job.future)
         self._end(worker)
 
     def _end(self, worker: _Worker | None) -> None:
@@ -104,21 +135,34 @@ class Workers(Executor):
             self.alive.discard(worker)
             worker.end()
 
+    def _started(self) -> _Worker:
+        try:
+            worker = _Worker(self._context)
+        except (RuntimeError, AssertionError) as error:  # multiprocessing refuses: no main guard, a daemonic process
+            raise _NotStarted(f"a worker process cannot be started here: {error}") from error
+        self.alive.add(worker)
+        return worker
+
     def _settle(self, job: _Job, worker: _Worker | None) -> _Worker | None:
         """Get the job done, whatever it takes, and return the worker that is left."""
         for _ in range(self.resubmits + 1):
+            if job.future.is_stopped():
+                job.future.set_exception(CancelledError())
+                return worker
             try:
                 if worker is None:
-                    worker = _Worker(self._context)
-                    self.alive.add(worker)
+                    worker = self._started()
+                job.future.worker = worker
+                if job.future.is_stopped():  # while its worker was being started
+                    continue
                 ok, value = worker.ask(job.payload, self.timeout)
-            except (EOFError, OSError) as error:
+            except (InvalidInput, _NotStarted) as error:
+                job.future.set_exception(error)
+                return None
+            except (EOFError, OSError):
                 self._end(worker)
-                if isinstance(error, _NeverReady):
-                    job.future.set_exception(InvalidInput(str(error)))
-                    return None
                 worker = None
-                self.deaths += 1
+                self.deaths += not job.future.is_stopped()
                 continue
             except FollowerTimeout as error:
                 self._end(worker)
@@ -138,8 +182,8 @@ class Workers(Executor):
         return None
 
 
-class _NeverReady(OSError):
-    """A worker process that ended before it was ready for work."""
+class _NotStarted(PzosError, RuntimeError):
+    """Worker processes cannot be started from this process."""
 
 
 class _Worker:
@@ -150,14 +194,24 @@ class _Worker:
         with one_thread_environment():
             self.process: BaseProcess = context.Process(target=work, args=(theirs,), daemon=False)
             self.process.start()
+        self.process_id = self.process.pid
         theirs.close()
         connection.wait([self.pipe, self.process.sentinel])
-        if not self.pipe.poll() or self.pipe.recv() != "ready":
-            self.process.join()
-            raise _NeverReady(
-                f"a worker process ended before it was ready (exit code {self.process.exitcode}): put what your script "
-                'runs under  if __name__ == "__main__":  so that a worker can import it'
-            )
+        try:
+            self.pipe.recv()
+        except EOFError:
+            self._explain_stillbirth()
+
+    def _explain_stillbirth(self) -> None:
+        """Raise: EOFError if the process was killed (another may live), InvalidInput if it failed by itself."""
+        self.process.join()
+        code = self.process.exitcode
+        if code is not None and code < 0:
+            raise EOFError
+        raise InvalidInput(
+            f"a worker process ended before it was ready (exit code {code}): put what your script "
+            'runs under  if __name__ == "__main__":  so that a worker can import it'
+        )
 
     def ask(self, payload: bytes, timeout: float | None) -> tuple[bool, Any]:
         """Return what the job gave, or raise EOFError if the process died and FollowerTimeout if it took too long."""
@@ -169,7 +223,8 @@ class _Worker:
 
     def end(self) -> None:
         """Kill the process and every process it started."""
-        kill_group(self.process.pid)
+        kill_tree(self.process.pid)
+        kill_group(self.process.pid)  # what it has left behind if it was gone already
         self.process.kill()
         self.process.join()
         self.process.close()
@@ -181,16 +236,17 @@ def work(pipe: connection.Connection) -> None:
     if hasattr(os, "setsid"):
         os.setsid()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the driver, which ends its workers
-    pipe.send("ready")
-    while True:
-        try:
-            job = pipe.recv()
-        except EOFError:
-            return
-        except (ImportError, AttributeError) as error:
-            pipe.send((False, FollowerFailure(f"a worker cannot find the follower ({error}); {_IMPORTABLE}")))
-            continue
-        pipe.send(_outcome(*job))
+    pin_threads()
+    with contextlib.suppress(EOFError, BrokenPipeError):  # the driver is gone
+        pipe.send("ready")
+        while True:
+            payload = pipe.recv_bytes()
+            try:
+                job = reduction.ForkingPickler.loads(payload)
+            except Exception as error:  # noqa: BLE001  # unpickling runs the follower's own code
+                pipe.send((False, InvalidInput(f"a worker cannot find the follower ({error}); {_IMPORTABLE}")))
+            else:
+                pipe.send(_outcome(*job))
 
 
 def _outcome(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[bool, Any]:
@@ -222,14 +278,12 @@ def packed(job: Any) -> bytes:
     try:
         return bytes(reduction.ForkingPickler.dumps(job))
     except Exception as error:  # pickling runs the follower's own code, which may raise anything
-        raise InvalidInput(f"the follower cannot be sent to another process ({error}); {_IMPORTABLE}") from error
+        raise cannot_be_sent(error) from error
 
 
-def kill_group(leader: int | None) -> None:
-    """Kill every process of the group that process ``leader`` began, also when the leader itself is gone."""
-    if leader is not None and hasattr(os, "killpg"):
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(leader, signal.SIGKILL)
+def cannot_be_sent(error: BaseException) -> InvalidInput:
+    """Return the error that says what to do about a follower that cannot be pickled."""
+    return InvalidInput(f"the follower cannot be sent to another process ({error}); {_IMPORTABLE}")
 
 
 @contextlib.contextmanager

@@ -15,12 +15,15 @@ import pytest
 import pzos
 from browser.chromium import Browser, browser, find
 from instances import problem
+from pzos.cli import main
 from pzos.experiments.page import write_page
 from pzos.report.figures import COLOURS, DASHES
 
 pytestmark = pytest.mark.skipif(find() is None, reason="no Chromium is installed (apt-get install chromium)")
 
 AUDIT = (Path(__file__).parent / "audit.js").read_text(encoding="utf-8")
+#: Page, plots drawn by plotly, pictures.
+PAGES = [("report", 8, 0), ("single", 5, 0), ("city", 7, 0), ("reproduction", 0, 2), ("reproduced", 0, 1)]
 SIZES = {"desk": (1280, 900, False), "phone": (390, 844, True)}
 
 
@@ -56,6 +59,27 @@ def single(tmp_path_factory: pytest.TempPathFactory) -> Path:
     pytest.importorskip("plotly", reason="needs the extra 'report'")
     result = pzos.solve(problem(), pzos.PZOS(0.05, 0.1), steps=40)
     return result.report(tmp_path_factory.mktemp("single") / "single.html", problem())
+
+
+@pytest.fixture(scope="module")
+def city(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a page with maps, a certificate and long names of decisions."""
+    pytest.importorskip("plotly", reason="needs the extra 'report'")
+    from pzos.networks import generated_city
+
+    tolls = generated_city(3, 3, zones=4, congestion=2.0, seed=1).toll_problem(objective="travel_time", upper=5.0)
+    result = pzos.solve(tolls, queries=12)
+    certificate = result.certify(tolls, delta=0.1, queries=65)
+    return result.report(tmp_path_factory.mktemp("city") / "city.html", tolls, certificate)
+
+
+@pytest.fixture(scope="module")
+def reproduced(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the page that the command writes, with a figure of the paper in it."""
+    pytest.importorskip("matplotlib", reason="needs the extra 'plot'")
+    folder = tmp_path_factory.mktemp("reproduced")
+    assert main(["reproduce", "goldstein", "--quick", "--out", str(folder)]) == 0
+    return folder / "index.html"
 
 
 @pytest.fixture(scope="module")
@@ -97,7 +121,7 @@ def png(width: int, height: int) -> bytes:
 
 
 @pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize(("page", "plots", "images"), [("report", 8, 0), ("single", 5, 0), ("reproduction", 0, 2)])
+@pytest.mark.parametrize(("page", "plots", "images"), PAGES)
 def test_nothing_to_complain_about(
     page: str, plots: int, images: int, size: str, chromium: Browser, request: pytest.FixtureRequest
 ) -> None:

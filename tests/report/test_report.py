@@ -103,7 +103,7 @@ def test_a_result_tells_before_and_after(tmp_path: Path) -> None:
     story: Story = story_of(result)
     np.testing.assert_array_equal(story.before, START)
     np.testing.assert_array_equal(story.after, result.best_x)
-    assert story.ledger == {"by the algorithm": 24, "monitoring": 1, "failed": 0}
+    assert story.ledger == {"at the iterate": 8, "probes": 16, "monitoring": 1}
     assert story.curve.best("min")[-1] == result.best_value
 
 
@@ -153,3 +153,21 @@ def test_bad_input_is_one_line_and_writes_nothing(
     assert main(["report", *filled, "--out", str(tmp_path / "none.html")]) == 2
     assert said in capsys.readouterr().err
     assert not (tmp_path / "none.html").exists()
+
+
+def test_time_is_that_of_the_run_and_never_goes_back(study: Path) -> None:
+    seconds = story_of_file(study, problem(), SOLVER).curve.seconds
+    told = {row.step: row.elapsed for row in read_contents(study).rows}
+    np.testing.assert_array_equal(seconds, [told[step] for step in sorted(told)])
+    assert (np.diff(seconds) >= 0).all()
+
+
+def test_certificates_are_put_into_words(tmp_path: Path) -> None:
+    result = pzos.solve(problem(), SOLVER, steps=8)
+    assert "No certificate" in story_of(result).certificate
+    certificate = result.certify(problem(), delta=0.1, at="best")
+    page = result.report(tmp_path / "page.html", problem(), certificate).read_text(encoding="utf-8")
+    assert "with 95 % confidence" in page
+    watched = pzos.solve(problem(), pzos.StopWhenStationary(SOLVER, delta=0.5, epsilon=5.0), queries=3000)
+    assert watched.certificate is not None
+    assert story_of(watched).certificate == str(watched.certificate)

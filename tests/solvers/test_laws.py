@@ -118,7 +118,7 @@ class Leaves(PZOS):
 
     def tell(self, task, state, plan, answers):
         after, outcome = super().tell(task, state, plan, answers)
-        return replace(after, x=after.x + 10.0), outcome
+        return after._replace(x=after.x + 10.0), outcome
 
 
 calls: list[int] = []

@@ -12,7 +12,7 @@
     lower = 0.0
     upper = 1.0
 
-    [solver]
+    [solver]                       # left out: the default, chosen as pzos.solve does
     kind = "PZOS"
     step = { kind = "Diminishing", scale = 0.05 }
     radius = 0.1
@@ -32,8 +32,10 @@ from pathlib import Path
 from typing import Any
 
 import pzos
+from pzos.choose import choose
 from pzos.errors import Faults, InvalidInput, PzosError
 from pzos.leader import Leader
+from pzos.limits import Limits
 from pzos.problem import Problem
 from pzos.sets import Domain
 
@@ -59,24 +61,31 @@ def read_description(path: Path) -> Description:
     faults = Faults(str(path))
     for key in sorted(set(table) - _KEYS):
         faults.add(f"{key}: expected one of {', '.join(sorted(_KEYS))}; check the spelling")
-    wanted = ("problem", "solver") if "problem" in table else ("leader", "x0", "solver")
-    for key in wanted:
-        faults.check(key in table, key, None, f"an entry {key!r}", f"see the example in the docs of {__name__}")
+    for key in () if "problem" in table else ("leader", "x0"):
+        faults.check(key in table, key, None, f"an entry {key!r}", "pzos init --example  writes a study to start from")
     faults.raise_if_any()
     folder = path.resolve().parent
     problem, has_follower = _problem(table, folder, str(path))
-    solver = made_from(table["solver"], str(path), "solver")
-    faults.check(hasattr(solver, "ask"), "solver", table["solver"], "a solver", 'try kind = "PZOS"')
+    solver = made_from(table["solver"], str(path), "solver") if "solver" in table else _default_solver(problem)
+    faults.check(hasattr(solver, "ask"), "solver", table.get("solver"), "a solver", 'try kind = "PZOS"')
     faults.raise_if_any()
     settings = {key: table[key] for key in (*_LIMITS, "seed", "monitor") if key in table}
     return Description(problem, has_follower, solver, settings, folder / table.get("study", path.stem + ".study"))
+
+
+def _default_solver(problem: Problem) -> Any:
+    # The choice does not depend on the limits, which may change between sessions: the study stays the same.
+    return choose(problem.known(), Limits())[0]
 
 
 def _table(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise InvalidInput(f"{path}: expected a TOML file that describes a study; check the name") from None
+        raise InvalidInput(
+            f"{path}: expected a TOML file that describes a study; check the name, or write one to start from with  "
+            "pzos init --example"
+        ) from None
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise InvalidInput(f"{path}: cannot be read as TOML ({error}); correct it there") from None
 
@@ -162,11 +171,12 @@ def load(name: Any, folder: Path) -> Any:
     module_name, _, attribute = str(name).partition(":")
     if not attribute:
         raise InvalidInput(f"{name!r}: expected module:name or file.py:name; add a colon and a name")
-    if str(folder) not in sys.path:
-        sys.path.insert(0, str(folder))
     if module_name.endswith(".py"):
-        sys.path.insert(0, str((folder / module_name).parent))
-        module_name = Path(module_name).stem
+        folder, module_name = (folder / module_name).parent, Path(module_name).stem
+    folder = folder.resolve()
+    if str(folder) not in sys.path[:1]:
+        sys.path.insert(0, str(folder))
+    _forget_namesake(module_name, folder)
     try:
         module = importlib.import_module(module_name)
     except ImportError as error:
@@ -174,3 +184,11 @@ def load(name: Any, folder: Path) -> Any:
     if not hasattr(module, attribute):
         raise InvalidInput(f"{name!r}: module {module_name} has no {attribute!r}; check the spelling")
     return getattr(module, attribute)
+
+
+def _forget_namesake(module_name: str, folder: Path) -> None:
+    """Make room for the module in ``folder`` if another study's module of the same name is loaded."""
+    loaded = sys.modules.get(module_name)
+    wanted = folder / f"{module_name}.py"
+    if loaded is not None and wanted.is_file() and getattr(loaded, "__file__", None) != str(wanted):
+        del sys.modules[module_name]

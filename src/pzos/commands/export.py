@@ -8,7 +8,7 @@ import importlib
 from pathlib import Path
 from typing import Any
 
-from pzos.commands.shared import add_json, described, emit, open_study
+from pzos.commands.shared import add_json, described, emit, look_at
 from pzos.errors import InvalidInput, MissingExtra
 from pzos.journal import open_journal
 from pzos.rows import as_array
@@ -40,7 +40,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _steps(study: Path) -> dict[str, list[Any]]:
-    with open_study(described(study), read_only=True) as opened:
+    with look_at(described(study)) as opened:
         trace = opened.result().trace
     return {name: trace[name].tolist() for name in trace.columns}
 
@@ -52,7 +52,7 @@ def _answers(study: Path) -> dict[str, list[Any]]:
     finally:
         journal.close()
     x, y = ([as_array(data) for data in part] for part in ([row.x for row in rows], [row.y for row in rows]))
-    names = ("step", "index", "purpose", "gap", "seconds", "elapsed", "failure")
+    names = ("step", "index", "purpose", "gap", "seconds", "elapsed", "failure", "retried")
     columns: dict[str, list[Any]] = {name: [getattr(row, name) for row in rows] for name in names}
     for letter, arrays in (("x", x), ("y", y)):
         for entry in range(max((array.size for array in arrays), default=0)):

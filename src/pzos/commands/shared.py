@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from pzos.commands.description import Description, read_description
+from pzos.durable import summary
 from pzos.errors import InvalidInput
 from pzos.oracle import Oracle
 from pzos.result import Result
@@ -52,6 +53,13 @@ def limits_of(args: argparse.Namespace) -> dict[str, Any]:
     return {name: value for name, value in given.items() if value is not None}
 
 
+def look_at(description: Description) -> Study:
+    """Open a study to look at it, with every step it has taken (``pzos resume --steps`` may have taken more)."""
+    taken = summary(description.path).steps if description.path.exists() else 0
+    longer = {"steps": taken} if taken > description.settings.get("steps", taken) else {}
+    return open_study(description, read_only=True, **longer)
+
+
 def open_study(description: Description, *, read_only: bool = False, **limits: Any) -> Study:
     """Open the durable study of a description; it must have been made by ``pzos init``."""
     if not description.path.exists():
@@ -86,6 +94,11 @@ def _executor(args: argparse.Namespace) -> Executor | None:
 
     if args.dask is not None and args.workers is not None:
         raise InvalidInput("--dask and --workers were both given: expected one of them; choose where to compute")
+    if args.dask is not None and args.timeout is not None:
+        raise InvalidInput(
+            "--dask and --timeout were both given: a job on a cluster cannot be stopped from here; use --workers, or "
+            "give the program a time of its own: timeout = 60 in the table [follower] beside its command"
+        )
     place = args.dask if args.dask is not None else args.workers
     return None if place is None else as_executor(place, timeout=args.timeout)
 

@@ -6,7 +6,7 @@ import argparse
 import json
 from pathlib import Path
 
-from pzos.commands.shared import add_json, described, emit, open_study, result_data, sparkline
+from pzos.commands.shared import add_json, described, emit, look_at, result_data, sparkline
 from pzos.durable import summary
 
 
@@ -22,9 +22,7 @@ def run(args: argparse.Namespace) -> int:
     if args.study.suffix != ".toml":
         return _of_file(args)
     description = described(args.study)
-    taken = summary(description.path).steps if description.path.exists() else 0
-    longer = {"steps": taken} if taken > description.settings.get("steps", taken) else {}  # pzos resume --steps
-    with open_study(description, read_only=True, **longer) as study:
+    with look_at(description) as study:
         result = study.result()
         data = {"study": str(description.path), **result_data(study, result)}
     rows = [("study", str(description.path)), *result.rows()]

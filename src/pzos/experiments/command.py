@@ -6,12 +6,14 @@ import argparse
 import json
 import os
 import sys
+from contextlib import nullcontext
 from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
 
 import pzos
 from pzos.errors import Faults
+from pzos.executors import as_executor
 from pzos.experiments import goldstein_figure, routing_figures, security_figures
 from pzos.experiments.compute import compute_missing
 from pzos.experiments.context import Context, FigureReport
@@ -29,6 +31,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("figures", nargs="*", metavar="FIGURE", help=f"default all of: {', '.join(FIGURES)}")
     parser.add_argument("--quick", action="store_true", help="a small version of every experiment")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, metavar="N", help="worker processes")
+    parser.add_argument("--dask", default=None, metavar="ADDRESS",
+                        help="compute on this Dask cluster instead (local:4 starts one here)")  # fmt: skip
     parser.add_argument("--seed", type=int, default=0, help="seed of all instances and directions")
     parser.add_argument("--out", type=Path, default=Path("reproduction"), metavar="DIR", help="output folder")
 
@@ -42,7 +46,8 @@ def run(args: argparse.Namespace) -> int:
     store = RunStore(args.out / f"runs-{scale.name}.sqlite")
     try:
         specs = [spec for name in names for spec in FIGURES[name].needs(scale, args.seed)]
-        executed = compute_missing(specs, store, jobs=args.jobs)
+        with nullcontext() if args.dask is None else as_executor(args.dask) as executor:
+            executed = compute_missing(specs, store, jobs=args.jobs, executor=executor)
         context = Context(scale, args.seed, args.out, store)
         for name in names:
             _write_report(args.out, FIGURES[name].make(context), scale, args.seed)

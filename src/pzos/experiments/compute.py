@@ -1,24 +1,25 @@
-"""Compute what is missing: many runs over processes, each kept as soon as it is finished."""
+"""Compute what is missing: many runs over processes or a cluster, each kept as soon as it is finished."""
 
 from __future__ import annotations
 
 import importlib.util
-import multiprocessing
-import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Executor, ProcessPoolExecutor, as_completed
+from concurrent.futures import Executor, as_completed
 from contextlib import contextmanager
 
 from pzos.experiments.descriptions import RunSpec
 from pzos.experiments.runs import RunOutcome, execute
 from pzos.experiments.store import RunStore
-
-_THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
+from pzos.oracle import abandon
+from pzos.workers import Workers
 
 
 def compute_missing(specs: Sequence[RunSpec], store: RunStore, *, jobs: int, executor: Executor | None = None) -> int:
-    """Execute every run that the store lacks; returns how many were executed."""
+    """Execute every run that the store lacks, on ``executor`` or ``jobs`` worker processes; returns how many were.
+
+    A run is a pure function of its spec, so where it is computed does not change a bit of it.
+    """
     finished = store.finished()
     missing = [spec for spec in dict.fromkeys(specs) if spec.key not in finished]
     # Long runs first, so that no worker is left alone with one at the end; neighbours share an instance.
@@ -45,31 +46,17 @@ def _completed(specs: Sequence[RunSpec], workers: Executor | None) -> Iterator[t
         for future in as_completed(futures):
             yield future.result()
     finally:
-        for future in futures:
-            future.cancel()
+        abandon(futures)
 
 
 @contextmanager
 def _workers(jobs: int, executor: Executor | None, runs: int) -> Iterator[Executor | None]:
-    """Yield the executor given, a pool of processes, or None to work here."""
+    """Yield the executor given, worker processes, or None to work here."""
     if executor is not None or jobs == 1 or runs <= 1:
         yield executor
         return
-    previous = {name: os.environ.get(name) for name in _THREAD_VARIABLES}
-    os.environ.update(dict.fromkeys(_THREAD_VARIABLES, "1"))  # spawned workers inherit it
-    try:
-        with ProcessPoolExecutor(min(jobs, runs), mp_context=multiprocessing.get_context("spawn")) as pool:
-            try:
-                yield pool
-            except BaseException:
-                pool.shutdown(wait=False, cancel_futures=True)
-                raise
-    finally:
-        for name, value in previous.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
+    with Workers(min(jobs, runs)) as workers:
+        yield workers
 
 
 @contextmanager

@@ -12,6 +12,7 @@ import numpy as np
 from pzos.experiments.descriptions import RunSpec, Scale, Variant
 from pzos.experiments.store import RunStore
 from pzos.experiments.tables import Runs, load_runs
+from pzos.types import Vector
 
 
 class Claim(NamedTuple):
@@ -68,3 +69,15 @@ class Figure(NamedTuple):
 def share(condition: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> str:
     """Return a count like '225 of 225'."""
     return f"{int(condition.sum())} of {condition.size}"
+
+
+def ahead(ours: Vector, theirs: Vector, steps: Vector) -> str:
+    """Say at how many steps the first curve lies above the second and, where it does not, when and by how much."""
+    behind = ours <= theirs
+    if not behind.any():
+        return f"at {share(~behind)} iterations"
+    where = steps[behind]
+    return (
+        f"at {share(~behind)} iterations; behind between t = {where[0]:.0f} and {where[-1]:.0f} "
+        f"by at most {np.max(theirs - ours):.1g}"
+    )

@@ -17,9 +17,16 @@ img { max-width: 100%; height: auto; }
 table { border-collapse: collapse; font-size: 0.92rem; width: 100%; }
 th, td { text-align: left; vertical-align: top; padding: 0.35rem 0.6rem; border-bottom: 1px solid #d0d0d0; }
 code { background: #f2f2f2; padding: 0.1rem 0.3rem; overflow-wrap: anywhere; }
-td { overflow-wrap: anywhere; min-width: 5rem; }
-.yes { color: #00563f; font-weight: 600; } .no { color: #9a3b00; font-weight: 600; }
+.yes { color: #00563f; font-weight: 600; white-space: nowrap; } .no { color: #9a3b00; font-weight: 600; }
 .note { color: #444; font-size: 0.92rem; }
+ul.contents { columns: 2; padding-left: 1.2rem; }
+@media (max-width: 44rem) { /* on a phone each claim is a block, not a row of narrow columns */
+  ul.contents { columns: 1; }
+  tr.head { display: none; }
+  tr { display: block; padding: 0.5rem 0; border-bottom: 1px solid #d0d0d0; }
+  td { display: block; padding: 0; border: 0; overflow-wrap: anywhere; }
+  td:first-child { font-weight: 600; }
+}
 """
 
 
@@ -34,6 +41,7 @@ def write_page(folder: Path, reports: list[dict[str, Any]], command: str) -> Non
         "<h1>Partial zeroth-order methods for MPECs: the paper's experiments, reproduced</h1>",
         f"<p>{held} of {len(claims)} claims hold. Every number is in the CSV files beside this page; ",
         f"rerun all with <code>{escape(command)}</code>.</p>",
+        f"<ul class='contents'>{''.join(_entry(report) for report in reports)}</ul>",
         "<h2 id='claims'>Claims</h2>",
         _claims_table(claims),
     ]
@@ -44,12 +52,18 @@ def write_page(folder: Path, reports: list[dict[str, Any]], command: str) -> Non
 
 def _claims_table(claims: list[dict[str, Any]]) -> str:
     rows = [
-        f"<tr><td>{escape(claim['claim'])}</td><td>{escape(claim['where'])}</td><td>{escape(claim['found'])}</td>"
-        f"<td>{_verdict(claim['holds'])}</td></tr>"
+        f"<tr><td>{escape(claim['claim'])}</td><td><a href='#{claim['figure']}'>{escape(claim['where'])}</a></td>"
+        f"<td>{escape(claim['found'])}</td><td>{_verdict(claim['holds'])}</td></tr>"
         for claim in claims
     ]
-    head = "<tr><th>Claim</th><th>Where</th><th>Found</th><th>Verdict</th></tr>"
+    head = "<tr class='head'><th>Claim</th><th>Where</th><th>Found</th><th>Verdict</th></tr>"
     return f"<div class='table'><table>{head}{''.join(rows)}</table></div>"
+
+
+def _entry(report: dict[str, Any]) -> str:
+    held = sum(claim["holds"] for claim in report["claims"])
+    claims = f" ({held} of {len(report['claims'])} claims)" if report["claims"] else ""
+    return f"<li><a href='#{report['name']}'>{escape(report['title'])}</a>{claims}</li>"
 
 
 def _verdict(holds: bool) -> str:

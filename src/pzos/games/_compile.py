@@ -17,7 +17,9 @@ logger = logging.getLogger("pzos")
 
 @contextlib.contextmanager
 def announce_compilation(name: str) -> Iterator[None]:
-    """Log at INFO when a kernel is compiled inside the block, and how long it took.
+    """Say that a kernel is being compiled inside the block, and log at INFO how long it took.
+
+    Said at WARNING, which Python shows unless told otherwise: nobody should sit before a program that seems to hang.
 
     Use it around the *first* call of a kernel, on a tiny input::
 
@@ -35,7 +37,7 @@ def announce_compilation(name: str) -> Iterator[None]:
             """Announce the first compilation; a kernel's helpers are compiled inside it."""
             if self.started is None:
                 self.started = time.perf_counter()
-                logger.info("compiling the %s (once after installation, cached afterwards) ...", name)
+                logger.warning("compiling the %s (up to half a minute, once after installation) ...", name)
 
         def on_end(self, event: object) -> None:
             """Nothing to say: helpers end before the kernel itself does."""

@@ -6,6 +6,7 @@
 
 from pzos.games._routing_columns import (
     back_substitute,
+    changed,
     drop,
     factor_row,
     fill_gram,
@@ -16,6 +17,7 @@ from pzos.games._routing_columns import (
 )
 from pzos.games._routing_compile import at, compiled, inlined, merged
 from pzos.games._routing_layout import CYCLE, ENTERED, FIRST, GROUP, LENGTH, STEPS, TOTAL, Integers
+from pzos.games._routing_twice import two_product, two_sum
 from pzos.types import Matrix, Vector
 
 OPTIMAL, FAILED, FULL = 0, 1, 2
@@ -29,18 +31,27 @@ UNBOUNDED = 1e100
 
 
 @inlined
+def exact_toll(slot: int, columns: Integers, tolls: Vector, rate: Matrix, toll: Matrix) -> None:
+    """Perceived toll of a column, the sum of tau_e / s_i over its edges, in twice the precision."""
+    paid, low = 0.0, 0.0
+    for k in range(FIRST, FIRST + columns[slot, LENGTH]):
+        paid, error = two_sum(paid, tolls[at(columns[slot, k])])
+        low += error
+    i = at(columns[slot, GROUP])
+    perceived, error = two_product(paid, rate[0, i])
+    toll[0, slot], toll[1, slot] = perceived, error + (paid * rate[1, i] + low * rate[0, i])
+
+
+@inlined
 def change_tolls(
-    total: int, active: Integers, columns: Integers, tolls: Vector, rate: Matrix, toll: Vector, price: Matrix
+    total: int, active: Integers, columns: Integers, tolls: Vector, rate: Matrix, toll: Matrix, price: Matrix
 ) -> None:
-    """Perceived tolls of all active columns, the sum of tau_e / s_i over their edges, and with them their prices."""
+    """Perceived tolls of all active columns, and with them their prices."""
     for position in range(total):
         slot = at(active[position])
-        paid = 0.0
-        for k in range(FIRST, FIRST + columns[slot, LENGTH]):
-            paid += tolls[at(columns[slot, k])]
-        paid *= rate[0, at(columns[slot, GROUP])]
-        price[0, slot] += paid - toll[slot]
-        toll[slot] = paid
+        before = toll[0, slot]
+        exact_toll(slot, columns, tolls, rate, toll)
+        price[0, slot] += toll[0, slot] - before
 
 
 @inlined
@@ -58,7 +69,7 @@ def set_prices(
     total: int,
     active: Integers,
     columns: Integers,
-    toll: Vector,
+    toll: Matrix,
     latency: Matrix,
     price: Matrix,
     reduced: Vector,
@@ -66,7 +77,7 @@ def set_prices(
     """Perceived costs of the active columns from position `first` on, and what they cost more than their references."""
     for position in range(first, total):
         slot = at(active[position])
-        paid = toll[slot]
+        paid = toll[0, slot]
         for k in range(FIRST, FIRST + columns[slot, LENGTH]):
             paid += latency[0, at(columns[slot, k])]
         price[0, slot] = paid
@@ -111,7 +122,7 @@ def move_load(total: int, share: float, active: Integers, columns: Integers, ste
             load[0, at(columns[slot, k])] += change
 
 
-@inlined
+@merged
 def balance(
     tolerance: float,
     count: Integers,
@@ -122,12 +133,13 @@ def balance(
     intercept: Vector,
     rate: Matrix,
     flow: Vector,
-    toll: Vector,
+    toll: Matrix,
     price: Matrix,
     reduced: Vector,
     step: Vector,
     gram: Matrix,
     factor: Matrix,
+    inverse: Matrix,
     load: Matrix,
     latency: Matrix,
 ) -> int:
@@ -138,7 +150,7 @@ def balance(
     classes = rate.shape[1]
     for _ in range(2 * active.size):
         total = count[TOTAL]
-        newton_step(total, classes, factor, reduced, step)
+        newton_step(total, classes, count, factor, inverse, reduced, step)
         count[STEPS] += 1
         reference_steps(total, classes, active, columns, step)
         share, place = longest_step(total, 1.0, tolerance, active, flow, step)
@@ -232,7 +244,7 @@ def let_in(
     slope: Vector,
     rate: Matrix,
     flow: Vector,
-    toll: Vector,
+    toll: Matrix,
     price: Matrix,
     reduced: Vector,
     step: Vector,
@@ -245,13 +257,11 @@ def let_in(
     classes, total = rate.shape[1], count[TOTAL]
     flow[slot] = 0.0
     active[total] = slot
-    paid = 0.0
-    for k in range(FIRST, FIRST + columns[slot, LENGTH]):
-        paid += tolls[at(columns[slot, k])]
-    toll[slot] = paid * rate[0, columns[slot, GROUP]]
+    exact_toll(slot, columns, tolls, rate, toll)
     set_prices(total, total + 1, active, columns, toll, latency, price, reduced)
     fill_gram(slot, total, active, columns, slope, mark, gram)
     count[ENTERED] += 1
+    changed(count)
     if factor_row(total - classes, classes, active, columns, gram, factor):
         count[TOTAL] = total + 1
         return OPTIMAL

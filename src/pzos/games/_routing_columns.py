@@ -8,8 +8,11 @@ diagonal holds reciprocals.
 
 from math import sqrt
 
-from pzos.games._routing_compile import at, compiled, inlined, merged, reordered
-from pzos.games._routing_layout import CYCLE, DROPS, FIRST, GROUP, LENGTH, SPARE, TOTAL, Integers
+from numba import carray
+
+from pzos.games._routing_compile import FLOAT, at, compiled, inlined, merged, pointer, reordered, whole
+from pzos.games._routing_lanes import WIDTH, fused, lanes_at, put_lanes
+from pzos.games._routing_layout import CYCLE, DROPS, FIRST, GROUP, INVERTED, LENGTH, SPARE, TOTAL, UNCHANGED, Integers
 from pzos.types import Matrix, Vector
 
 DEPENDENT = 1e-11
@@ -73,6 +76,7 @@ def refactor(
     first: int, classes: int, count: Integers, active: Integers, columns: Integers, gram: Matrix, factor: Matrix
 ) -> bool:
     """Rows of the factor from `first` on."""
+    changed(count)
     if first == 0:
         count[DROPS] = 0
     independent = True
@@ -109,9 +113,54 @@ def back_substitute(rows: int, classes: int, factor: Matrix, step: Vector) -> No
             step[classes + k] -= factor[row, k] * value
 
 
-@reordered
-def newton_step(total: int, classes: int, factor: Matrix, reduced: Vector, step: Vector) -> None:
+@compiled
+def triangular_solves(rows: int, factor: Matrix, step: Matrix) -> None:
+    """Solve (factor factor') y = step in place, eight right sides side by side."""
+    for k in range(rows):
+        value = lanes_at(step, k) * factor[k, k]
+        put_lanes(step, k, value)
+        for row in range(k + 1, rows):
+            put_lanes(step, row, fused(-factor[row, k], value, lanes_at(step, row)))
+    for row in range(rows - 1, -1, -1):
+        value = lanes_at(step, row) * factor[row, row]
+        put_lanes(step, row, value)
+        for k in range(row):
+            put_lanes(step, k, fused(-factor[row, k], value, lanes_at(step, k)))
+
+
+@compiled
+def invert(rows: int, factor: Matrix, unit: Matrix, inverse: Matrix) -> None:
+    """Inverse of the Hessian, eight columns after eight columns; `unit` is scratch."""
+    for block in range((rows + WIDTH - 1) // WIDTH):
+        for row in range(rows):
+            put_lanes(unit, row, 0.0)
+        for lane in range(min(WIDTH, rows - block * WIDTH)):
+            unit[block * WIDTH + lane, lane] = 1.0
+        triangular_solves(rows, factor, unit)
+        for row in range(rows):
+            put_lanes(inverse, block * factor.shape[0] + row, lanes_at(unit, row))
+
+
+@inlined
+def newton_step(
+    total: int, classes: int, count: Integers, factor: Matrix, inverse: Matrix, reduced: Vector, step: Vector
+) -> None:
     """step = -(U' diag(a) U)^-1 reduced costs: to the optimum of the programme on the active columns."""
+    if count[INVERTED] == 0:
+        substitute(total, classes, factor, reduced, step)
+        return
+    rows = total - classes
+    for block in range((rows + WIDTH - 1) // WIDTH):
+        first = block * factor.shape[0]
+        value = lanes_at(inverse, first) * (0.0 - reduced[classes])
+        for row in range(1, rows):
+            value = fused(lanes_at(inverse, first + row), 0.0 - reduced[classes + row], value)
+        put_lanes(carray(pointer(step.ctypes.data, classes + block * WIDTH, FLOAT), (1, WIDTH)), 0, value)
+
+
+@reordered
+def substitute(total: int, classes: int, factor: Matrix, reduced: Vector, step: Vector) -> None:
+    """The Newton step by the triangular factor."""
     for row in range(total - classes):
         value = -reduced[classes + row]
         for k in range(row):
@@ -134,9 +183,16 @@ def reference_steps(total: int, classes: int, active: Integers, columns: Integer
 @compiled
 def forget(position: int, count: Integers, active: Integers) -> None:
     """Take a free column out of the list of active ones (its slot is not released)."""
+    changed(count)
     count[TOTAL] -= 1
     for k in range(position, count[TOTAL]):
         active[k] = active[k + 1]
+
+
+@inlined
+def changed(count: Integers) -> None:
+    """The active columns are others now: the inverse is out of date."""
+    count[INVERTED] = count[UNCHANGED] = 0
 
 
 @compiled
@@ -149,7 +205,7 @@ def release(slot: int, count: Integers, spare: Integers) -> None:
 @merged
 def successor(group: int, classes: int, total: int, active: Integers, columns: Integers, flow: Vector) -> int:
     """Position of the most used free path of a class, -1 if there is none."""
-    best = -1
+    best = whole(-1)
     for position in range(classes, total):
         slot = active[position]
         is_heir = columns[slot, GROUP] == group and columns[slot, CYCLE] == 0
@@ -178,10 +234,10 @@ def drop(
             return False
         active[position] = active[heir]
         forget(heir, count, active)
-        return refactor(0, classes, count, active, columns, gram, factor)
+        return refactor(whole(0), classes, count, active, columns, gram, factor)
     forget(position, count, active)
     count[DROPS] += 1
     if count[DROPS] >= FRESH:
-        return refactor(0, classes, count, active, columns, gram, factor)
+        return refactor(whole(0), classes, count, active, columns, gram, factor)
     downdate(position - classes, count[TOTAL] - classes, factor)
     return True

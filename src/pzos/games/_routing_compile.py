@@ -1,4 +1,4 @@
-"""Typed stand-in for numba's decorator, and array views that compiled code need not count references to."""
+"""Typed stand-ins for numba's decorators, and pointers: arrays at an address need no reference counts."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
@@ -10,8 +10,13 @@ from numba.extending import intrinsic
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
-at = np.uintp
+INTEGER, FLOAT = np.int64, np.float64
+
+at = cast(Callable[[int], int], np.uintp)
 """Index of an entry: compiled code need not ask whether an unsigned one counts from the end."""
+
+whole = cast(Callable[[int], int], np.int64)
+"""A number not known at compile time: helpers are compiled once more for every constant they are called with."""
 
 _INNER = {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 _REORDERED = {"nnan", "nsz", "reassoc", "contract"}
@@ -37,14 +42,15 @@ def merged(function: Function) -> Function:
     return cast(Function, numba.njit(error_model="numpy", inline="always")(function))
 
 
-def _pointer_at(typing_context: Any, array: Any, offset: Any) -> Any:
-    """Pointer to entry `offset` of a one-dimensional array, for `numba.carray`."""
+def _pointer(typing_context: Any, address: Any, offset: Any, kind: Any) -> Any:
+    """Pointer to entry `offset` of a buffer of the given kind of numbers at an address, for `numba.carray`."""
+    target = numba.types.CPointer(kind.dtype)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
+        data = builder.inttoptr(arguments[0], context.get_value_type(target))
         return builder.gep(data, [arguments[1]])
 
-    return numba.types.CPointer(array.dtype)(array, numba.types.intp), generate
+    return target(numba.types.intp, numba.types.intp, kind), generate
 
 
-pointer_at = cast(Callable[..., Any], intrinsic(_pointer_at))
+pointer = cast(Callable[..., Any], intrinsic(_pointer))

@@ -20,81 +20,45 @@ from pzos.games._routing_active_set import (
     set_prices,
     set_reduced,
 )
-from pzos.games._routing_columns import fill_gram
-from pzos.games._routing_compile import compiled, inlined, merged, pointer_at, reordered
+from pzos.games._routing_batch import flow_scale, respond_together, steepest
+from pzos.games._routing_columns import changed, fill_gram, invert
+from pzos.games._routing_compile import FLOAT, compiled, inlined, merged, pointer, reordered, whole
+from pzos.games._routing_lanes import WIDTH
 from pzos.games._routing_layout import (
+    CERTIFIED,
     COLD,
-    COUNTS,
     FIRST,
-    HEADER,
+    INVERTED,
     LENGTH,
+    PAUSE,
     PERTURBED,
     READY,
     RESPONSES,
     SPARE,
+    TINY_COST,
+    TINY_FLOW,
     TOTAL,
+    UNCHANGED,
     Integers,
 )
-from pzos.games._routing_polish import exact_state, polish
+from pzos.games._routing_polish import ZERO, exact_state, polish
 from pzos.games._routing_pricing import (
     arrange_forest,
     correct_labels,
-    is_violated,
     label_forest,
     trace_cycle,
     trace_path,
+    violations,
 )
+from pzos.games._routing_views import lane_views, views
 from pzos.types import Matrix, Vector
 
 __all__ = ["FAILED", "FULL", "NOT_FINITE", "OPTIMAL", "respond"]
 
 NOT_FINITE = 3
 
-CERTIFIED = 1e-11
-"""Largest share of the demand that a certified flow may lie below zero."""
-
-TINY_COST = 2e-14
-"""Relative to the largest perceived edge cost, per vertex: cheaper by less than this is a tie."""
-
-TINY_FLOW = 1e-14
-"""Relative to the total demand: a flow within this of zero is zero."""
-
-
-@merged
-def views(ints: Integers, floats: Vector) -> Any:
-    """The parts of both buffers, in the order of `Views`."""
-    n, m, k, c = ints[0], ints[1], ints[2], ints[3]
-    i = HEADER
-    tail, head, i = carray(pointer_at(ints, i), (m,)), carray(pointer_at(ints, i + m), (m,)), i + 2 * m
-    first_out, i = carray(pointer_at(ints, i), (n + 1,)), i + n + 1
-    out_edge, i = carray(pointer_at(ints, i), (m,)), i + m
-    origin, destination, i = carray(pointer_at(ints, i), (k,)), carray(pointer_at(ints, i + k), (k,)), i + 2 * k
-    first_parent, i = carray(pointer_at(ints, i), (k, n)), i + k * n
-    count, i = carray(pointer_at(ints, i), (COUNTS,)), i + COUNTS
-    active, spare, i = carray(pointer_at(ints, i), (c,)), carray(pointer_at(ints, i + c), (c,)), i + 2 * c
-    columns, i = carray(pointer_at(ints, i), (c, n + FIRST)), i + c * (n + FIRST)
-    parent, i = carray(pointer_at(ints, i), (k, n)), i + k * n
-    sequence, i = carray(pointer_at(ints, i), (k, n)), i + k * n
-    queue = carray(pointer_at(ints, i), (4, n))
-    j = 0
-    slope, intercept, j = carray(pointer_at(floats, j), (m,)), carray(pointer_at(floats, j + m), (m,)), j + 2 * m
-    demand, j = carray(pointer_at(floats, j), (k,)), j + k
-    rate, j = carray(pointer_at(floats, j), (2, k)), j + 2 * k
-    guard, j = carray(pointer_at(floats, j), (k, m)), j + k * m
-    flow, toll, j = carray(pointer_at(floats, j), (c,)), carray(pointer_at(floats, j + c), (c,)), j + 2 * c
-    price, j = carray(pointer_at(floats, j), (2, c)), j + 2 * c
-    reduced, step, j = carray(pointer_at(floats, j), (c,)), carray(pointer_at(floats, j + c), (c,)), j + 2 * c
-    gram, j = carray(pointer_at(floats, j), (c, c)), j + c * c
-    factor, j = carray(pointer_at(floats, j), (c, c)), j + c * c
-    load, j = carray(pointer_at(floats, j), (2, m)), j + 2 * m
-    latency, j = carray(pointer_at(floats, j), (2, m)), j + 2 * m
-    scratch, j = carray(pointer_at(floats, j), (3, m)), j + 3 * m
-    label = carray(pointer_at(floats, j), (k, n))
-    return (
-        tail, head, first_out, out_edge, origin, destination, first_parent, count, active, spare, columns, parent,
-        sequence, queue, slope, intercept, demand, rate, guard, flow, toll, price, reduced, step, gram, factor, load,
-        latency, scratch, label,
-    )  # fmt: skip
+WORTHWHILE = 3
+"""To go side by side costs about as much as so many rows one after the other."""
 
 
 @reordered
@@ -140,6 +104,7 @@ def reset(
     for k in range(capacity):
         spare[k] = capacity - 1 - k
     count[SPARE], count[TOTAL], count[READY] = capacity - classes, classes, 1
+    changed(count)
     for e in range(mark.size):
         mark[e] = load[0, e] = 0.0
     for i in range(classes):
@@ -159,29 +124,38 @@ def reset(
 def cheapest(i: int, tolerance: float, tolls: Vector, parts: Any) -> int:
     """Bring the forest of class i up to date: -1, or the edge that closes a negative cycle with it."""
     (tail, head, first_out, out_edge, _, _, _, _, _, _, _, parent, sequence, queue,
-     _, _, _, rate, guard, _, _, _, _, _, _, _, _, latency, scratch, label) = parts  # fmt: skip
-    cost = scratch[1]
+     _, _, _, rate, _, guard, _, _, _, _, _, _, _, _, latency, scratch, label, _) = parts  # fmt: skip
+    cost, block, lane = scratch[1], i // WIDTH * tail.size, i % WIDTH
     for e in range(tail.size):
-        cost[e] = latency[0, e] + tolls[e] * rate[0, i] + guard[i, e]
+        cost[e] = latency[0, e] + tolls[e] * rate[0, i] + guard[block + e, lane]
     label_forest(i, tail, cost, parent, sequence, label)
-    if not is_violated(i, tolerance, tail, head, cost, label):
-        return -1
     closing = correct_labels(i, tolerance, tail, head, first_out, out_edge, cost, parent, label, queue)
     arrange_forest(i, tail, parent, sequence, queue)
     label_forest(i, tail, cost, parent, sequence, label)
     return closing
 
 
-@inlined
-def enlarge(tolerance: float, tolls: Vector, parts: Any) -> tuple[int, int, float]:
+@merged
+def enlarge(
+    tolerance: float, tolls: Vector, parts: Any, lane_cost: Matrix, lane_label: Matrix
+) -> tuple[int, int, float]:
     """Price every class: how it went, the number of columns found too cheap, and the largest saving they offer."""
-    (tail, head, _, _, origin, destination, _, count, active, spare, columns, parent, _, _, slope, _, demand,
-     rate, _, flow, toll, price, reduced, step, gram, factor, _, latency, scratch, label) = parts  # fmt: skip
-    found, saving = 0, 0.0
+    (tail, head, _, _, origin, destination, _, count, active, spare, columns, parent, sequence, _, slope, _, demand,
+     rate, rates, guard, flow, toll, price, reduced, step, gram, factor, _, latency, scratch, label,
+     _) = parts  # fmt: skip
+    found, saving, violated = 0, 0.0, 0
     set_prices(0, demand.size, active, columns, toll, latency, price, reduced)
     for i in range(demand.size):
-        closing = cheapest(i, tolerance, tolls, parts)
-        excess = price[0, active[i]] - label[i, destination[i]]
+        lane = i % WIDTH
+        if lane == 0:
+            violated = violations(
+                i // WIDTH, tolerance, tolls, tail, head, parent, sequence, rates, guard, latency, lane_cost, lane_label
+            )  # fmt: skip
+        closing, least = -1, lane_label[destination[i], lane]
+        if violated >> lane & 1:
+            closing = cheapest(i, tolerance, tolls, parts)
+            least = label[i, destination[i]]
+        excess = price[0, active[i]] - least
         if closing < 0:
             saving = max(saving, excess)
             if excess <= tolerance:
@@ -229,50 +203,56 @@ def lowest_flow(total: int, active: Integers, flow: Vector) -> float:
 
 
 @compiled
-def search(tolls: Vector, largest_toll: float, parts: Any) -> tuple[int, float]:
+def search(tolls: Vector, largest_toll: float, space: int) -> tuple[int, float]:
     """From the present columns to the equilibrium: how it went, and the certified relative gap."""
-    (_, _, first_out, _, _, _, _, count, active, spare, columns, _, _, _, slope, intercept, demand, rate, _,
-     flow, toll, price, reduced, step, gram, factor, load, latency, _, _) = parts  # fmt: skip
-    flow_size = 1.0
-    for i in range(demand.size):
-        flow_size += demand[i]
+    parts, lanes = views(space), lane_views(space)
+    (_, _, first_out, _, _, _, _, count, active, spare, columns, _, _, _, slope, intercept, demand, rate, _, _,
+     flow, toll, price, reduced, step, gram, factor, load, latency, _, _, _) = parts  # fmt: skip
+    flow_size = flow_scale(demand)
+    lane_cost, lane_step, lane_label, inverse = lanes[5], lanes[9], lanes[10], lanes[11]
+    if count[UNCHANGED] == 2:  # they seem to stay
+        invert(count[TOTAL] - demand.size, factor, lane_step, inverse)
+        count[INVERTED] = 1
     change_tolls(count[TOTAL], active, columns, tolls, rate, toll, price)
     set_reduced(count[TOTAL], active, columns, price, reduced)
     for _ in range(20 + 4 * active.size):
         status = balance(
             TINY_FLOW * flow_size, count, active, spare, columns, slope, intercept, rate, flow, toll, price, reduced,
-            step, gram, factor, load, latency,
+            step, gram, factor, inverse, load, latency,
         )  # fmt: skip
         if status != OPTIMAL:
             return status, np.inf
         exact_state(count[TOTAL], active, columns, slope, intercept, demand, flow, price, load, latency)
         scale = cost_scale(largest_toll, rate, latency)
-        status, found, saving = enlarge(TINY_COST * first_out.size * scale, tolls, parts)
+        status, found, saving = enlarge(TINY_COST * first_out.size * scale, tolls, parts, lane_cost, lane_label)
         if status != OPTIMAL:
             return status, np.inf
         if found == 0:
             residual = polish(
-                count[TOTAL], CERTIFIED * flow_size, active, columns, tolls, slope, intercept, demand, rate, flow,
-                price, reduced, step, factor, load, latency,
+                count[TOTAL], CERTIFIED * flow_size, count, active, columns, toll, slope, intercept, demand, flow,
+                price, reduced, step, factor, inverse, load, latency,
             )  # fmt: skip
             if residual < 0.0 or lowest_flow(count[TOTAL], active, flow) < -CERTIFIED * flow_size:
                 return FAILED, np.inf
-            return OPTIMAL, max(saving, residual) / scale if scale > 0.0 else 0.0
+            count[UNCHANGED] += 1
+            return OPTIMAL, max(saving, residual) / max(scale, steepest(slope))
     return FAILED, np.inf
 
 
 @compiled
-def restart(parts: Any) -> None:
+def restart(space: int) -> None:
     """Cold start."""
+    parts = views(space)
     (tail, _, _, _, origin, destination, first_parent, count, active, spare, columns, parent, sequence, queue, slope,
-     intercept, demand, _, _, flow, toll, price, reduced, _, gram, _, load, latency, scratch, _) = parts  # fmt: skip
+     intercept, demand, _, _, _, flow, toll, price, reduced, _, gram, _, load, latency, scratch, _,
+     _) = parts  # fmt: skip
     reset(
         tail, origin, destination, first_parent, count, active, spare, columns, parent, sequence, queue, slope, demand,
         flow, gram, load, scratch[0],
     )  # fmt: skip
     set_latency(slope, intercept, load, latency)
     for i in range(demand.size):
-        toll[active[i]] = 0.0
+        toll[0, active[i]] = 0.0
     set_prices(0, demand.size, active, columns, toll, latency, price, reduced)
 
 
@@ -285,23 +265,22 @@ def perturb(size: float, tolls: Vector, moved: Vector) -> None:
 
 
 @merged
-def solve(tolls: Vector, parts: Any) -> tuple[int, float]:
+def solve(tolls: Vector, space: int, count: Integers, moved: Vector) -> tuple[int, float]:
     """One response: warm, else cold, else from the columns of slightly moved tolls."""
-    count, scratch = parts[7], parts[28]
     if not are_finite(tolls):
         return NOT_FINITE, np.inf
     largest = toll_size(tolls)
     status, gap, warm = FAILED, np.inf, count[READY]
     for attempt in range(1 - warm, 5):
         if attempt > 0:
-            restart(parts)
+            restart(space)
             count[COLD if attempt == 1 else PERTURBED] += warm if attempt == 1 else 1
         for last in range(0 if attempt > 1 else 1, 2):
             asked = tolls
             if last == 0:
-                asked = scratch[2]
+                asked = moved
                 perturb(1e-13 * 100.0**attempt * (1.0 + largest), tolls, asked)
-            status, gap = search(asked, largest, parts)
+            status, gap = search(asked, largest, space)
             if status != OPTIMAL:
                 break
         if status != FAILED:
@@ -321,25 +300,69 @@ def source_stamp() -> int:
     return stamp
 
 
-def _build(stamp: int) -> Callable[[Integers, Vector, Vector, Vector, Vector], int]:
-    def respond(ints: Integers, floats: Vector, tolls: Vector, flows: Vector, gaps: Vector) -> int:
-        """Responses to tolls that follow each other in one flat array; 8 * row + status of the first that failed."""
-        parts = views(ints, floats)
-        edges = ints[1]
-        load = parts[26]
+@merged
+def respond_alone(row: int, rows: Vector, space: int, count: Integers, load: Matrix, moved: Vector, gap: Vector) -> int:
+    """Replace the tolls of one row by the response."""
+    edges = load.shape[1]
+    tolls = carray(pointer(rows.ctypes.data, row * edges, FLOAT), (edges,))
+    status, gap[row] = solve(tolls, space, count, moved)
+    if status == OPTIMAL:
+        for e in range(edges):
+            tolls[e] = load[0, e]
+    return status
+
+
+@merged
+def take_lane(
+    lane: int, row: int, zero: float, rows: Vector, load: Matrix, difference: Matrix, scale: Matrix, gap: Vector
+) -> None:
+    """Replace the tolls of a row by the response in a lane."""
+    for e in range(load.shape[0]):
+        value = load[e, lane]
+        rows[row * load.shape[0] + e] = value if value > zero else 0.0
+    gap[row] = difference[0, lane] / scale[0, lane]
+
+
+@merged
+def together(row: int, number: int, count: Integers) -> int:
+    """How many rows go side by side from here on; the first row alone, it brings the columns of its neighbourhood."""
+    if row == 0 or count[READY] == 0 or number - row < WORTHWHILE:
+        return 1
+    if count[PAUSE] > 0:
+        count[PAUSE] -= 1
+        return 1
+    return min(WIDTH, number - row)
+
+
+def _build(stamp: int) -> Callable[[int, Vector], int]:
+    def respond(space: int, rows: Vector) -> int:
+        """Replace tolls, row after row in one flat array, by responses; 8 * row + status of the first that failed."""
+        parts, lanes = views(space), lane_views(space)
+        count, demand, load, moved, gap = parts[7], parts[16], parts[27], parts[29][2], parts[31]
+        zero = ZERO * (CERTIFIED * flow_scale(demand))
+        number, row = rows.size // load.shape[1], whole(0)
         if stamp < 0:
             return -1
-        for row in range(tolls.size // edges):
-            status, gap = solve(carray(pointer_at(tolls, row * edges), (edges,)), parts)
-            if status != OPTIMAL:
-                return 8 * row + status
-            gaps[row] = gap
-            for e in range(edges):
-                flows[row * edges + e] = load[0, e]
+        while row < number:
+            block, mask, answered = together(row, number, count), 0, 0
+            if block > 1:
+                mask = respond_together(rows, row, block, space)
+            for lane in range(block):
+                if mask >> lane & 1:
+                    take_lane(lane, row + lane, zero, rows, lanes[1], lanes[0], lanes[3], gap)
+                    answered += 1
+                    continue
+                status = respond_alone(row + lane, rows, space, count, load, moved, gap)
+                if status != OPTIMAL:
+                    return 8 * (row + lane) + status
+            if block > 1 and answered < WORTHWHILE:
+                count[PAUSE] = 4 * WIDTH
+            count[RESPONSES] += answered
+            row += block
         return 0
 
     kernel = numba.njit(cache=True, nogil=True, error_model="numpy")(respond)
-    return cast(Callable[[Integers, Vector, Vector, Vector, Vector], int], kernel)
+    return cast(Callable[[int, Vector], int], kernel)
 
 
 respond = _build(source_stamp())

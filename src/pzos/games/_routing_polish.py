@@ -3,44 +3,19 @@
 The same equilibrium can be carried by different sets of paths, and each would round differently. So flows are refined
 once with residuals of about 32 digits: what is returned is the exact edge flow of the equilibrium, rounded to double.
 That is a function of the tolls alone, whatever columns, order or history led to it.
-
-A number is kept as high + low with |low| far below |high|; `two_sum` and `two_product` are exact (Knuth, Dekker).
 """
 
 from pzos.games._routing_columns import newton_step, reference_steps
-from pzos.games._routing_compile import at, compiled, inlined, merged
+from pzos.games._routing_compile import at, compiled, merged
 from pzos.games._routing_layout import CYCLE, FIRST, GROUP, LENGTH, Integers
+from pzos.games._routing_twice import two_product, two_sum
 from pzos.types import Matrix, Vector
-
-SPLITTER = 134217729.0
-"""2**27 + 1."""
 
 NEAR_MIDPOINT = 1.0 + 1e-7
 """Within 1e-7 of a rounding boundary the larger neighbour is taken, so that exact midpoints round one way."""
 
 ZERO = 1e-10
 """Share of the tolerance below which a load is an exact zero that came out as rounding errors of 32 digits."""
-
-
-@inlined
-def two_sum(a: float, b: float) -> tuple[float, float]:
-    """a + b as rounded sum and exact error."""
-    total = a + b
-    part = total - a
-    return total, (a - (total - part)) + (b - part)
-
-
-@inlined
-def two_product(a: float, b: float) -> tuple[float, float]:
-    """a * b as rounded product and exact error."""
-    product = a * b
-    scaled = SPLITTER * a
-    a_high = scaled - (scaled - a)
-    a_low = a - a_high
-    scaled = SPLITTER * b
-    b_high = scaled - (scaled - b)
-    b_low = b - b_high
-    return product, ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low
 
 
 @merged
@@ -87,8 +62,7 @@ def exact_prices(
     total: int,
     active: Integers,
     columns: Integers,
-    tolls: Vector,
-    rate: Matrix,
+    toll: Matrix,
     latency: Matrix,
     price: Matrix,
     reduced: Vector,
@@ -96,21 +70,14 @@ def exact_prices(
     """Perceived costs of the active columns, and their reduced costs to nearly full relative accuracy."""
     for position in range(total):
         slot = at(active[position])
-        paid, paid_low, toll, toll_low = 0.0, 0.0, 0.0, 0.0
+        paid, paid_low = toll[0, slot], toll[1, slot]
         for k in range(FIRST, FIRST + columns[slot, LENGTH]):
             edge = at(columns[slot, k])
             paid, error = two_sum(paid, latency[0, edge])
             paid_low += error + latency[1, edge]
-            toll, error = two_sum(toll, tolls[edge])
-            toll_low += error
-        i = at(columns[slot, GROUP])
-        base = at(active[i])
-        perceived, error = two_product(toll, rate[0, i])
-        error += toll * rate[1, i] + toll_low * rate[0, i]
-        paid, rest = two_sum(paid, perceived)
-        paid_low += error + rest
         price[0, slot], price[1, slot] = paid, paid_low
         if columns[slot, CYCLE] == 0:
+            base = at(active[at(columns[slot, GROUP])])
             paid, rest = two_sum(paid, -price[0, base])
             paid_low = rest + (paid_low - price[1, base])
         reduced[position] = paid + paid_low
@@ -148,22 +115,23 @@ def exact_state(
     exact_latency(slope, intercept, load, latency)
 
 
-@inlined
+@merged
 def polish(
     total: int,
     tolerance: float,
+    count: Integers,
     active: Integers,
     columns: Integers,
-    tolls: Vector,
+    toll: Matrix,
     slope: Vector,
     intercept: Vector,
     demand: Vector,
-    rate: Matrix,
     flow: Vector,
     price: Matrix,
     reduced: Vector,
     step: Vector,
     factor: Matrix,
+    inverse: Matrix,
     load: Matrix,
     latency: Matrix,
 ) -> float:
@@ -175,8 +143,8 @@ def polish(
     for attempt in range(4):
         if attempt > 0:
             exact_state(total, active, columns, slope, intercept, demand, flow, price, load, latency)
-        exact_prices(total, active, columns, tolls, rate, latency, price, reduced)
-        newton_step(total, demand.size, factor, reduced, step)
+        exact_prices(total, active, columns, toll, latency, price, reduced)
+        newton_step(total, demand.size, count, factor, inverse, reduced, step)
         reference_steps(total, demand.size, active, columns, step)
         if correct(total, active, columns, flow, step, load) <= tolerance:
             for e in range(slope.size):

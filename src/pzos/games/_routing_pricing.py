@@ -1,12 +1,14 @@
 """Pricing: cheapest paths and negative cycles per class, compiled.
 
 Each class keeps a forest of cheapest paths from one response to the next. Its labels are recomputed from the new
-costs and checked on every edge; only where that fails labels are corrected. Perceived costs may be negative. A label
-changes only by more than the tolerance, and never so that a vertex becomes its own ancestor: zero-cost cycles and
-exact ties cannot corrupt the remembered forest, and a true negative cycle is recognised by it.
+costs and checked on every edge, eight classes side by side; only where that fails labels are corrected. Perceived
+costs may be negative. A label changes only by more than the tolerance, and never so that a vertex becomes its own
+ancestor: zero-cost cycles and exact ties cannot corrupt the remembered forest, and a true negative cycle is recognised
+by it.
 """
 
 from pzos.games._routing_compile import at, compiled, inlined, merged
+from pzos.games._routing_lanes import WIDTH, below, fused, lanes_at, larger, put_lanes
 from pzos.games._routing_layout import CYCLE, FIRST, GROUP, LENGTH, Integers
 from pzos.types import Matrix, Vector
 
@@ -20,13 +22,40 @@ def label_forest(i: int, tail: Integers, cost: Vector, parent: Integers, sequenc
         label[i, vertex] = 0.0 if edge < 0 else label[i, at(tail[at(edge)])] + cost[at(edge)]
 
 
-@inlined
-def is_violated(i: int, tolerance: float, tail: Integers, head: Integers, cost: Vector, label: Matrix) -> bool:
-    """Whether some edge would shorten a path by more than the tolerance."""
-    violated = 0
-    for e in range(tail.size):
-        violated += cost[e] + label[i, at(tail[e])] - label[i, at(head[e])] < -tolerance
-    return violated > 0
+@merged
+def violations(
+    block: int,
+    tolerance: float,
+    tolls: Vector,
+    tail: Integers,
+    head: Integers,
+    parent: Integers,
+    sequence: Integers,
+    rates: Matrix,
+    guard: Matrix,
+    latency: Matrix,
+    cost: Matrix,
+    label: Matrix,
+) -> int:
+    """Mask of the classes 8 block, ..., whose remembered forest some edge would shorten by more than the tolerance.
+
+    The labels of the forests are left in `label`, one lane per class.
+    """
+    edges, first = tail.size, block * WIDTH
+    rate = lanes_at(rates, block)
+    for e in range(edges):
+        put_lanes(cost, e, fused(rate, tolls[e], latency[0, e]) + lanes_at(guard, block * edges + e))
+    for i in range(first, min(first + WIDTH, parent.shape[0])):
+        lane = at(i - first)
+        for k in range(parent.shape[1]):
+            vertex = at(sequence[i, k])
+            edge = parent[i, vertex]
+            label[vertex, lane] = 0.0 if edge < 0 else label[at(tail[at(edge)]), lane] + cost[at(edge), lane]
+    saved = rate * 0.0
+    for e in range(edges):
+        by_edge = lanes_at(label, at(head[e])) - lanes_at(label, at(tail[e])) - lanes_at(cost, e)
+        saved = larger(saved, by_edge)
+    return below(tolerance, saved)
 
 
 @merged

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from pzos.errors import NotConverged
+from pzos.games._routing_layout import ROWS
 from pzos.games._routing_workspace import Workspace
 from pzos.types import Matrix, Vector
 
@@ -22,14 +23,22 @@ _FULL = 2
 
 
 @cache
-def _kernel() -> Callable[..., int]:
-    """Return the kernel, compiled (or loaded from numba's cache) by a first call without any row."""
+def _kernel() -> Callable[[int, Vector], int]:
+    """Return the kernel, compiled (or loaded from numba's cache) by a first call without any row.
+
+    What is returned is the compiled code itself, which does not look at the types of its arguments: an address and a
+    flat array of doubles, contiguous. Numba's dispatcher would take as long as a third of a small response.
+    """
     from pzos.games._compile import announce_compilation
     from pzos.games._routing_kernel import respond
 
+    empty = np.zeros(16, dtype=np.int64)
+    empty[1] = 1  # one edge, no class
     with announce_compilation("routing follower"):
-        respond(np.ones(4, dtype=np.int64), np.empty(1), np.empty(0), np.empty(0), np.empty(0))
-    return respond
+        respond(int(empty.ctypes.data), np.empty(0))
+    dispatcher: Any = respond
+    (compiled,) = dispatcher.overloads.values()
+    return cast(Callable[[int, Vector], int], compiled.entry_point)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,17 +85,22 @@ class Equilibrium:
 
 
 class Solver:
-    """The solver of one game in one thread; what it keeps only speeds up the next response."""
+    """The solver of one game in one thread; what it keeps only speeds up the next response.
 
-    __slots__ = ("_game", "_kernel", "_shape", "_space", "_tolls", "interior")
+    ``kernel(address, tolls)`` replaces a flat array of tolls by responses; 0, or where and how it failed.
+    """
+
+    __slots__ = ("_game", "_space", "address", "interior", "kernel", "shape")
 
     def __init__(self, game: RoutingGame) -> None:
         self._game = game
-        self._kernel = _kernel()
-        self._space = Workspace(game, min(FIRST_CAPACITY, self._most_columns()) + game.classes)
-        self._tolls = np.zeros(game.edges)
-        self._shape = (game.edges,)
+        self.kernel = _kernel()
+        self._use(Workspace(game, min(FIRST_CAPACITY, self._most_columns()) + game.classes))
+        self.shape = (game.edges,)
         self.interior = 0
+
+    def _use(self, space: Workspace) -> None:
+        self._space, self.address = space, space.address
 
     def _most_columns(self) -> int:
         """Free columns are linearly independent vectors over the edges, and one more may be on its way in."""
@@ -99,53 +113,52 @@ class Solver:
         count = self._space.views.tally
         return int(count[RESPONSES]) + self.interior, int(count[COLD]), int(count[PERTURBED])
 
-    def quick(self, tolls: Any) -> Vector | None:
-        """Return the responses to an array of tolls in one compiled call; None where it needs a second look."""
-        space, shape = self._space, tolls.shape
-        if shape == self._shape:
-            own = self._tolls
-        elif len(shape) == 2 and shape[1:] == self._shape and shape[0] <= space.gaps.size:
-            own = np.empty(shape)
-        else:
+    def stack(self, tolls: Any) -> Matrix | None:
+        """Return the responses to a stack of doubles in one compiled call; None where it needs a second look."""
+        if tolls.ndim != 2 or tolls.shape[1:] != self.shape or len(tolls) > ROWS:
             return None
-        own[...] = tolls
-        flows = np.empty(shape)
-        if len(shape) == 1:
-            code = self._kernel(space.ints, space.floats, own, flows, space.gaps)
-        else:
-            code = self._kernel(space.ints, space.floats, own.ravel(), flows.ravel(), space.gaps)
-        return flows if code == 0 else None
+        flows: Matrix = tolls.copy()  # contiguous, and the kernel replaces tolls by flows
+        code = self.kernel(self.address, flows.reshape(-1))
+        return flows if code == 0 else self.second_look(flows, code)
 
-    def last_gaps(self, rows: int) -> Vector:
-        """Return the relative gaps of the rows that `quick` answered last."""
-        return self._space.gaps[:rows].copy()
+    def second_look(self, flows: Any, code: int) -> Any:
+        """Go on with flows (tolls from the failed row on) after a call that ended with `code`; None if not finite."""
+        rows = flows.reshape(-1, self._game.edges)
+        if not np.isfinite(rows).all():
+            return None
+        self._settle(rows, np.empty(len(rows)), code)
+        return flows
 
     def many(self, rows: Matrix) -> tuple[Matrix, Vector]:
         """Return the responses to a stack of finite tolls with their gaps."""
-        flows, gaps = np.empty(rows.shape), np.empty(rows.shape[0])
-        tolls = np.array(rows, order="C")  # a writable copy: compiled code has one signature
+        flows, gaps = np.array(rows, dtype=np.float64, order="C"), np.empty(len(rows))
+        for first in range(0, len(rows), ROWS):
+            part = flows[first : first + ROWS]
+            self._settle(part, gaps[first : first + ROWS], self.kernel(self.address, part.reshape(-1)))
+        return flows, gaps
+
+    def _settle(self, flows: Matrix, gaps: Vector, code: int) -> None:
+        """Go on where a compiled call on these rows ended with `code`, until all are answered; note their gaps."""
         first = 0
-        while first < rows.shape[0]:
-            space = self._space
-            code = self._kernel(
-                space.ints, space.floats, tolls[first:].reshape(-1), flows[first:].reshape(-1), gaps[first:]
-            )
-            if code == 0:
-                break
-            first += code // 8
-            if code % 8 == _FULL and space.capacity < self._most_columns() + self._game.classes:
+        while True:
+            done = code // 8 if code else gaps.size - first
+            gaps[first : first + done] = self._space.views.gap[:done]
+            first += done
+            if first == gaps.size:
+                return
+            if code % 8 == _FULL and self._space.capacity < self._most_columns() + self._game.classes:
                 self._grow()
             else:
-                flows[first], gaps[first] = self._fall_back(tolls[first])
+                flows[first], gaps[first] = self._fall_back(flows[first])
                 first += 1
-        return flows, gaps
+            code = 0 if first == gaps.size else self.kernel(self.address, flows[first:].reshape(-1))
 
     def _grow(self) -> None:
         from pzos.games._routing_layout import RESPONSES
 
         tally = self._space.views.tally
         free = min(2 * self._space.capacity, self._most_columns())
-        self._space = Workspace(self._game, free + self._game.classes)
+        self._use(Workspace(self._game, free + self._game.classes))
         self._space.views.tally[RESPONSES:] = tally[RESPONSES:]  # from there on the statistics
 
     def _fall_back(self, tolls: Vector) -> tuple[Vector, float]:

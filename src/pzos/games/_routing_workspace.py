@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pzos.games._routing_layout import HEADER, INTEGER_VIEWS, Integers, Views, shapes
+from pzos.games._routing_layout import HEADER, INTEGER_VIEWS, LANE_VIEWS, LANES, Integers, Views, shapes
 from pzos.types import Vector
 
 if TYPE_CHECKING:
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 
 class Workspace:
-    """The buffers of one thread, with their named views."""
+    """The buffers of one thread, with their named views; they live as long as this object keeps their address."""
 
-    __slots__ = ("capacity", "floats", "gaps", "ints", "views")
+    __slots__ = ("address", "capacity", "floats", "ints", "views")
 
     def __init__(self, game: RoutingGame, capacity: int) -> None:
         self.capacity = capacity
@@ -26,8 +26,9 @@ class Workspace:
         integers = HEADER + sum(prod(shape) for shape in sizes[:INTEGER_VIEWS])
         self.ints: Integers = np.zeros(integers, dtype=np.int64)
         self.floats: Vector = np.zeros(sum(prod(shape) for shape in sizes[INTEGER_VIEWS:]))
-        self.gaps: Vector = np.zeros(64)
-        self.ints[:HEADER] = game.vertices, game.edges, game.classes, capacity
+        lanes = self.floats.size - sum(prod(shape) for shape in sizes[-LANE_VIEWS:])
+        self.ints[:HEADER] = game.vertices, game.edges, game.classes, capacity, self.floats.ctypes.data, lanes
+        self.address = int(self.ints.ctypes.data)
         self.views = Views(
             *parts(self.ints[HEADER:], sizes[:INTEGER_VIEWS]), *parts(self.floats, sizes[INTEGER_VIEWS:])
         )
@@ -54,7 +55,11 @@ def fill_network(network: Views, game: RoutingGame) -> None:
     for i in range(game.classes):
         parent, reached = breadth_first(network, int(game.origin[i]))
         network.first_parent[i] = parent
-        network.guard[i] = np.where(~reached[game.tail] & reached[game.head], np.inf, 0.0)
+        block, lane = divmod(i, LANES)
+        network.rates[block, lane] = network.rate[0, i]
+        network.guard[block * game.edges : (block + 1) * game.edges, lane] = np.where(
+            ~reached[game.tail] & reached[game.head], np.inf, 0.0
+        )
 
 
 def breadth_first(network: Views, origin: int) -> tuple[Integers, np.ndarray[tuple[int], np.dtype[np.bool_]]]:

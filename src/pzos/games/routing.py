@@ -32,6 +32,7 @@ from pzos.types import Matrix, Vector
 
 Integers = npt.NDArray[np.int64]
 _FIELDS = ("tail", "head", "slope", "intercept", "origin", "destination", "demand", "sensitivity")
+_ARRAY, _DOUBLE = np.ndarray, np.dtype(np.float64)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -110,11 +111,21 @@ class RoutingGame:
         The answer is a function of the tolls alone, bit for bit: the exact flow, rounded. It is returned only with a
         certificate (stationarity, demand, no cheaper path, no negative cycle); else :class:`pzos.errors.NotConverged`.
         """
-        solver = getattr(self._threads, "solver", None) or self._solver()
-        if type(tolls) is np.ndarray and tolls.dtype.char == "d":
-            flows = solver.quick(tolls)
-            if flows is not None:
-                return flows
+        try:
+            solver: Solver = self._threads.solver
+        except AttributeError:
+            solver = self._solver()
+        if type(tolls) is _ARRAY and tolls.dtype == _DOUBLE:
+            if tolls.shape == solver.shape:  # the usual case, straight from here: every call costs
+                flows = tolls.copy()
+                code = solver.kernel(solver.address, flows)
+                if code == 0:
+                    return flows
+                answers: npt.NDArray[np.float64] | None = solver.second_look(flows, code)
+            else:
+                answers = solver.stack(tolls)
+            if answers is not None:
+                return answers
         rows, is_single = checked_tolls("RoutingGame.response", tolls, self.edges)
         answers, _ = solver.many(rows)
         return answers[0] if is_single else answers
@@ -122,15 +133,11 @@ class RoutingGame:
     def certified_response(self, tolls: npt.ArrayLike) -> tuple[Matrix, Vector]:
         """Return the responses to a stack of rows (or one vector, as one row) and the relative equilibrium gap of each.
 
-        The gap is the most that any traveller could save by another path, relative to the largest perceived edge cost.
+        The gap is the most that any traveller could save by another path, relative to the largest perceived edge
+        cost (or to the cost of a unit of flow on the steepest edge, if that is more).
         """
-        solver = self._solver()
-        if type(tolls) is np.ndarray and tolls.ndim == 2 and tolls.dtype.char == "d":
-            flows = solver.quick(tolls)
-            if flows is not None:
-                return flows, solver.last_gaps(len(flows))
         rows, _ = checked_tolls("RoutingGame.certified_response", tolls, self.edges)
-        return solver.many(rows)
+        return self._solver().many(rows)
 
     def equilibrium(self, tolls: npt.ArrayLike) -> Equilibrium:
         """Return flow, gap and the flows of every class on paths (and cycles of negative cost) for one toll vector.

@@ -103,8 +103,8 @@ def _total_cost(paths: Paths, trips: Trips, cost: Matrix) -> float:
 def _improve(paths: Paths, gap: float, total: float, law: Law, state: Matrix, marks: Marks, effort: Effort) -> None:
     """Bring the known paths to equilibrium: sweeps, and Newton steps between them as long as those pay.
 
-    Newton steps are quick where they work and idle where classes of travellers can swap roads at no cost; one that
-    does not at least halve the excess is the last of its round.
+    Newton steps cut off where paths empty are quick where they work and idle where travellers can swap roads at no
+    cost; after one that does not at least halve the excess, steps shortened as a whole take their place.
     """
     choice = pairs_with_choice(paths)
     late = gap < effort.newton_below
@@ -119,7 +119,9 @@ def _improve(paths: Paths, gap: float, total: float, law: Law, state: Matrix, ma
         newton = newton and (number < 3 or excess < 0.5 * before)
         before = excess
         if newton and number > 0:
-            newton_step(choice, paths, law, state, marks, effort.accuracy, effort.products)
+            newton_step(choice, paths, law, state, marks, effort.accuracy, effort.products, False)
+        elif late and number % effort.every != effort.every - 1:
+            newton_step(choice, paths, law, state, marks, effort.accuracy, effort.products, True)
         elif number % effort.every == effort.every - 1:
             repeat_step(choice, paths, law, state, marks, earlier, effort.times)
 

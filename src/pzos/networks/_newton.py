@@ -198,6 +198,25 @@ def _apply(direction: Vector, moves: Exchanges, paths: Paths) -> None:
 
 
 @compiled
+def _shorten(direction: Vector, moves: Exchanges, paths: Paths) -> None:
+    """Shorten the direction as a whole so that no path falls below zero: exchanges that belong together stay so."""
+    path_of, full_of, flow = moves.path, moves.full, paths.flow
+    share, low = 1.0, 0
+    while low < direction.size:
+        high, needed, full = low, 0.0, full_of[low]
+        while high < direction.size and full_of[high] == full:
+            if direction[high] < 0.0:
+                share = min(share, -flow[path_of[high]] / direction[high])
+            needed += direction[high]
+            high += 1
+        if needed > 0.0:
+            share = min(share, flow[full] / needed)
+        low = high
+    for j in range(direction.size):
+        direction[j] *= share
+
+
+@compiled
 def _slope_along(direction: Vector, moves: Exchanges, prices: Vector) -> float:
     """Return the derivative of the Beckmann objective along ``direction`` at the given path costs."""
     path_of, full_of = moves.path, moves.full
@@ -243,13 +262,19 @@ def _search(
 
 @compiled
 def newton_step(
-    pairs: Whole, paths: Paths, law: Law, state: Matrix, marks: Marks, accuracy: float, iterations: int
+    pairs: Whole, paths: Paths, law: Law, state: Matrix, marks: Marks, accuracy: float, iterations: int, whole: bool
 ) -> bool:
-    """Take one Newton step with a line search; return whether it led downhill (else nothing is changed)."""
+    """Take one Newton step with a line search; return whether it led downhill (else nothing is changed).
+
+    What would empty a path is cut off exchange by exchange, or (``whole``) the step is shortened as a whole: slower
+    by far where many paths empty, but able to follow swaps between pairs that hardly change the flow.
+    """
     prices = np.empty(paths.flow.size)
     excess_cost(pairs, paths, state, prices)
     moves = exchanges(pairs, paths, state, prices, marks)
     direction = _newton_direction(moves, state, accuracy, iterations)
+    if whole:
+        _shorten(direction, moves, paths)
     return _search(direction, moves, pairs, paths, prices, law, state)
 
 

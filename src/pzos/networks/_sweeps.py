@@ -18,6 +18,8 @@ from pzos.networks._law import FLOW, SLOPE, TIME, Law, latency
 from pzos.networks._trees import Whole
 from pzos.types import Matrix
 
+_HALVINGS = 30
+
 
 class Marks(NamedTuple):
     """Two marks per link that tell which of two paths uses it, and the last mark given out."""
@@ -107,10 +109,15 @@ def sweep(pairs: Whole, paths: Paths, tolerance: float, law: Law, state: Matrix,
             left = _move(a, b, pool, -step, on_best, of_best, state, kind, coefficient, cost, slope)
             left -= _move(begin, end, pool, step, on_other, mark, state, kind, coefficient, cost, slope)
             left += fixed[path] - fixed[best]
-            if left < -0.5 * difference:  # far beyond equality: back to where the secant says the costs meet
-                back = step * left / (left - difference)
-                _move(a, b, pool, back, on_best, of_best, state, kind, coefficient, cost, slope)
-                _move(begin, end, pool, -back, on_other, mark, state, kind, coefficient, cost, slope)
+            for _ in range(_HALVINGS):
+                if left >= -0.5 * difference:
+                    break
+                # Beyond equality: back to where the secant says the costs meet, or half way where it would end
+                # short of half, as it does on steep latencies.
+                back = min(left / (left - difference), 0.5) * step
+                left = _move(a, b, pool, back, on_best, of_best, state, kind, coefficient, cost, slope)
+                left -= _move(begin, end, pool, -back, on_other, mark, state, kind, coefficient, cost, slope)
+                left += fixed[path] - fixed[best]
                 step -= back
             path_flow[path] = flow - step
             path_flow[best] += step

@@ -1,7 +1,8 @@
 """GMNS tables as CSV files: node.csv, link.csv and demand.csv (General Modeling Network Specification).
 
 The free-flow time of a link is ``vdf_fftt`` (or ``free_flow_time``) in minutes, else length / free_speed * 60; the
-capacity of a link is capacity * lanes; BPR's b and power are ``vdf_alpha`` and ``vdf_beta``, 0.15 and 4 if absent.
+capacity of a link is capacity * lanes; BPR's b and power are ``vdf_alpha`` and ``vdf_beta``, 0.15 and 4 if absent. A
+column ``passable`` of node.csv (ours, not of the standard) that is 0 closes a zone to traffic passing through.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -67,12 +69,15 @@ def _free_time(sheet: _Sheet, line: int, row: list[str], length: float) -> float
     return 60.0 * length / speed
 
 
-def _links(path: str | Path) -> dict[str, list[float]]:
+def _links(path: str | Path, nodes: set[float]) -> dict[str, list[float]]:
     sheet = _Sheet(path, ("from_node_id", "to_node_id"))
     names = ("from", "to", "length", "free_flow_time", "capacity", "b", "power", "toll")
     table: dict[str, list[float]] = {name: [] for name in names}
     for line, row in sheet.rows:
         start, end = sheet.number(line, row, ("from_node_id",)), sheet.number(line, row, ("to_node_id",))
+        for name, node in (("from_node_id", start), ("to_node_id", end)):
+            if np.isfinite(node) and node not in nodes:
+                sheet.faults.add(line, f"{name} {node:g}: expected a node_id of node.csv")
         length = sheet.number(line, row, ("length",), 0.0)
         lanes = sheet.number(line, row, ("lanes",), 1.0)
         values = (
@@ -80,6 +85,11 @@ def _links(path: str | Path) -> dict[str, list[float]]:
             sheet.number(line, row, _ALPHA, 0.15), sheet.number(line, row, _BETA, 4.0),
             sheet.number(line, row, ("toll",), 0.0),
         )  # fmt: skip
+        for name, value in zip(names[2:7], values, strict=False):
+            if value < 0:
+                sheet.faults.add(line, f"{name} {value:g}: expected a number >= 0")
+        if values[2] == 0 and values[1] * values[3] > 0:
+            sheet.faults.add(line, "capacity 0: expected a number > 0 where the time depends on the flow")
         one_way = sheet.text(row, "directed").lower() not in ("0", "false")
         for ends in ((start, end),) if one_way else ((start, end), (end, start)):
             for name, value in zip(names, (*ends, *values), strict=True):
@@ -88,43 +98,57 @@ def _links(path: str | Path) -> dict[str, list[float]]:
     return table
 
 
-def _nodes(path: str | Path) -> tuple[dict[str, list[float]], dict[int, int]]:
-    """Return names and coordinates, and the node of each zone."""
+class _Nodes(NamedTuple):
+    """Names and coordinates, the node of each zone, and the nodes that may not be passed through."""
+
+    table: dict[str, list[float]]
+    node_of_zone: dict[int, int]
+    closed: list[int]
+
+
+def _nodes(path: str | Path) -> _Nodes:
     sheet = _Sheet(path, ("node_id",))
-    table: dict[str, list[float]] = {"node": [], "x": [], "y": []}
-    node_of_zone: dict[int, int] = {}
+    found = _Nodes({"node": [], "x": [], "y": []}, {}, [])
     for line, row in sheet.rows:
         node = sheet.number(line, row, ("node_id",))
-        table["node"].append(node)
-        table["x"].append(sheet.number(line, row, ("x_coord",), np.nan))
-        table["y"].append(sheet.number(line, row, ("y_coord",), np.nan))
-        zone = sheet.text(row, "zone_id")
-        if zone and np.isfinite(node) and float(zone) > 0:
-            if int(float(zone)) in node_of_zone:
-                sheet.faults.add(line, f"zone {zone} has a second node: expected one node per zone; add a centroid")
-            node_of_zone[int(float(zone))] = int(node)
+        zone = sheet.number(line, row, ("zone_id",), 0.0)
+        for name, value in (("node", node), ("x", sheet.number(line, row, ("x_coord",), np.nan)),
+                            ("y", sheet.number(line, row, ("y_coord",), np.nan))):  # fmt: skip
+            found.table[name].append(value)
+        if not np.isfinite(node + zone):
+            continue  # already a fault
+        if sheet.number(line, row, ("passable",), 1.0) == 0:
+            found.closed.append(int(node))
+        if zone > 0:
+            if int(zone) in found.node_of_zone:
+                sheet.faults.add(line, f"zone {zone:g} has a second node: expected one node per zone; add a centroid")
+            found.node_of_zone[int(zone)] = int(node)
     sheet.faults.raise_if_any()
-    return table, node_of_zone
+    return found
 
 
 def read_gmns(folder: str | Path, *, toll_factor: float = 0.0, distance_factor: float = 0.0) -> Network:
     """Read node.csv, link.csv and demand.csv (o_zone_id, d_zone_id, volume) of a folder."""
     place = Path(folder)
-    nodes, node_of_zone = _nodes(place / "node.csv")
-    links = _links(place / "link.csv")
+    nodes = _nodes(place / "node.csv")
+    links = _links(place / "link.csv", set(nodes.table["node"]))
     sheet = _Sheet(place / "demand.csv", ("o_zone_id", "d_zone_id", "volume"))
     trips: dict[str, list[float]] = {"origin": [], "destination": [], "trips": []}
     for line, row in sheet.rows:
         for name, column in (("origin", "o_zone_id"), ("destination", "d_zone_id")):
             zone = sheet.number(line, row, (column,))
-            if node_of_zone and zone not in node_of_zone:
+            if nodes.node_of_zone and zone not in nodes.node_of_zone:
                 sheet.faults.add(line, f"{column} {zone:g}: expected a zone_id of node.csv")
-            trips[name].append(node_of_zone.get(int(zone), zone) if np.isfinite(zone) else -1)
-        trips["trips"].append(sheet.number(line, row, ("volume",)))
+            trips[name].append(nodes.node_of_zone.get(int(zone), zone) if np.isfinite(zone) else -1)
+        volume = sheet.number(line, row, ("volume",))
+        if volume < 0:
+            sheet.faults.add(line, f"volume {volume:g}: expected a number >= 0")
+        trips["trips"].append(volume)
     sheet.faults.raise_if_any()
     return network_from_table(
-        links, trips, nodes, toll_factor=toll_factor, distance_factor=distance_factor, name=place.name
-    )
+        links, trips, nodes.table, closed=nodes.closed, toll_factor=toll_factor, distance_factor=distance_factor,
+        name=place.name,
+    )  # fmt: skip
 
 
 def write_gmns(network: Network, folder: str | Path) -> None:
@@ -134,13 +158,17 @@ def write_gmns(network: Network, folder: str | Path) -> None:
     faults.check(
         latency.own is None, "network.latency", "own functions", "BPR or affine latencies", "GMNS has no other"
     )
+    lost = (latency.base == 0) & (latency.rise > 0)
+    faults.check(not lost.any(), "free-flow time", 0.0, "a positive time where time depends on flow",
+                 "GMNS writes the rise as vdf_alpha times free-flow time: use a small positive time")  # fmt: skip
     faults.raise_if_any()
     place = Path(folder)
     place.mkdir(parents=True, exist_ok=True)
     spots = np.full((network.nodes, 2), np.nan) if network.coordinates is None else network.coordinates
     zones = [ids[i] if i < network.zones else "" for i in range(network.nodes)]
-    node_rows = [(ids[i], _cell(spots[i, 0]), _cell(spots[i, 1]), zones[i]) for i in range(network.nodes)]
-    _write(place / "node.csv", ("node_id", "x_coord", "y_coord", "zone_id"), node_rows)
+    passable = [int(i >= network.first_thru) for i in range(network.nodes)]
+    node_rows = [(ids[i], _cell(spots[i, 0]), _cell(spots[i, 1]), zones[i], passable[i]) for i in range(network.nodes)]
+    _write(place / "node.csv", ("node_id", "x_coord", "y_coord", "zone_id", "passable"), node_rows)
     heading = ("link_id", "from_node_id", "to_node_id", "directed", "length", "lanes", "capacity", "vdf_fftt",
                "vdf_alpha", "vdf_beta", "toll")  # fmt: skip
     b = np.divide(latency.rise, latency.base, out=np.zeros(network.links), where=latency.base > 0)

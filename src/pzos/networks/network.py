@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
@@ -111,9 +111,10 @@ class Network:
     ) -> Network:
         """Return the network with its demand split into classes, one per value of time (equal shares by default)."""
         worth = [float(value) for value in values_of_time]
-        parts = [1.0 / len(worth)] * len(worth) if shares is None else [float(share) for share in shares]
+        parts = [1.0 / max(len(worth), 1)] * len(worth) if shares is None else [float(share) for share in shares]
         labels = list(names) or [f"class {i + 1}" for i in range(len(worth))]
         faults = Faults("Network.with_classes")
+        faults.check(len(worth) > 0, "values_of_time", worth, "at least one number", "one per class")
         faults.check(len(parts) == len(worth) == len(labels), "shares", parts, f"{len(worth)} numbers", "one per class")
         faults.check(abs(sum(parts) - 1.0) < 1e-9, "shares", parts, "shares that add up to 1", "rescale them")
         faults.raise_if_any()
@@ -161,7 +162,7 @@ class Network:
     def toll_problem(
         self,
         links: Iterable[Any] | None = None,
-        objective: str | Callable[..., Any] = "revenue",
+        objective: str | Mapping[str, float] | Callable[..., Any] = "revenue",
         **options: Any,
     ) -> Problem:
         """Return the leader's problem of choosing tolls; see :func:`pzos.networks.tolls.toll_problem`."""
@@ -172,7 +173,8 @@ class Network:
     def __repr__(self) -> str:
         return (
             f"Network {self.name!r}: {self.nodes} nodes, {self.links} links, {self.zones} zones, "
-            f"{sum(c.demand.trips.size for c in self.classes)} pairs in {len(self.classes)} class(es)"
+            f"{sum(c.demand.trips.size for c in self.classes)} pairs, "
+            + ("1 class" if len(self.classes) == 1 else f"{len(self.classes)} classes")
         )
 
 
@@ -199,6 +201,9 @@ def _check(network: Network) -> None:
     inside = bool(network.tail.min(initial=0) >= 0 and network.head.min(initial=0) >= 0)
     top = int(max(network.tail.max(initial=0), network.head.max(initial=0)))
     faults.check(inside and top < nodes, "tail, head", top, f"node numbers from 0 to {nodes - 1}", "count from 0")
+    faults.check(1 <= network.zones <= nodes, "zones", network.zones, f"a number from 1 to {nodes}", "check the arrays")
+    faults.check(0 <= network.first_thru <= nodes, "first_thru", network.first_thru, f"a number from 0 to {nodes}",
+                 "0 lets traffic pass through every node")  # fmt: skip
     for group in network.classes:
         demand = group.demand
         top = int(max(demand.origin.max(initial=0), demand.destination.max(initial=0)))

@@ -19,8 +19,9 @@ from pzos.networks.network import Network
 from pzos.types import LeaderValue, Sense, Vector
 
 # Carbon monoxide in grams per vehicle on a link of L km driven in t minutes: 0.2038 t exp(0.7962 L / t), the
-# macroscopic relation of TRANSYT-7F that the literature on emission pricing uses.
-_GRAMS, _PER_SPEED = 0.2038, 0.7962
+# macroscopic relation of TRANSYT-7F that the literature on emission pricing uses. It holds for speeds that cars
+# drive at; above 5 km a minute it goes on as if at that speed.
+_GRAMS, _PER_SPEED, _FASTEST = 0.2038, 0.7962, 5.0
 
 
 class Part(NamedTuple):
@@ -53,11 +54,18 @@ class TollSetting:
         """Return the carbon monoxide in grams, lengths in km and times in minutes; empty links of time 0 emit none."""
         time, slope = self.network.latency.time(flow), self.network.latency.slope(flow)
         moving = time > 0.0
-        safe = np.where(moving, time, 1.0)
-        pace = np.where(moving, self.network.length / safe, 0.0)
-        grams = np.where(moving, _GRAMS * safe * np.exp(_PER_SPEED * pace), 0.0)
-        rate = np.where(moving, _GRAMS * np.exp(_PER_SPEED * pace) * (1.0 - _PER_SPEED * pace), 0.0)
+        pace = np.divide(self.network.length, time, out=np.zeros(time.size), where=moving)
+        per_minute = np.where(moving, _GRAMS * np.exp(_PER_SPEED * np.minimum(pace, _FASTEST)), 0.0)
+        rate = per_minute * np.where(pace < _FASTEST, 1.0 - _PER_SPEED * pace, 1.0)
+        grams = per_minute * time
         return Part(float(np.einsum("i,i->", flow, grams)), np.zeros(tolls.size), grams + flow * rate * slope)
+
+    def drives_plausibly(self) -> bool:
+        """Tell whether the typical link's length and free-flow time can be km and minutes, as emissions need."""
+        known = (self.network.latency.base > 0) & (self.network.length > 0)
+        if not known.any():
+            return False
+        return bool(np.median(self.network.length[known] / self.network.latency.base[known]) < _FASTEST)
 
     def toll_squares(self, tolls: Vector, flow: Vector) -> Part:
         """Return the sum of squared tolls, to keep them small and the problem well posed."""

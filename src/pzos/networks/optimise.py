@@ -1,18 +1,24 @@
-"""Choosing tolls: the default solver for toll problems, and the uniform toll every proposal must beat."""
+"""Choosing tolls: good places to start from, the uniform toll every proposal must beat, and the search itself.
+
+Marginal-cost tolls x = v t'(v), averaged over a few responses, are where a leader who knows the latencies starts:
+with all links tolled and one class they lead to the system optimum. Elsewhere they are only a start.
+"""
 
 from __future__ import annotations
 
-import importlib
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from pzos.errors import Faults, FollowerFailure
+from pzos.networks.tolls import TollFollower
 from pzos.oracle import Oracle
 from pzos.problem import Problem
 from pzos.result import Result
 from pzos.run import solve
-from pzos.solvers.memory import SecantPZOS
 from pzos.types import Purpose, Query, Vector
 
 
@@ -24,40 +30,112 @@ class Uniform(NamedTuple):
     queries: int
 
 
-def default_solver(radius: float | None = None) -> Any:
-    """Return the most query-efficient solver of the package; ``radius`` is the toll difference worth probing."""
-    try:
-        room = importlib.import_module("pzos.solvers.trust_region")
-    except ModuleNotFoundError:
-        return SecantPZOS(radius=0.1 if radius is None else radius)
-    return room.CompositeTrustRegion()
+class Trial(NamedTuple):
+    """Tolls that were tried before the search, and what they are worth."""
+
+    x: Vector
+    value: float
+    what: str
 
 
-def optimise_tolls(problem: Problem, solver: Any = None, *, queries: int = 200, seed: int = 0, **limits: Any) -> Result:
-    """Solve a toll problem with ``solver`` (default: :func:`default_solver`) within so many queries."""
-    chosen = default_solver() if solver is None else solver
-    return solve(problem, chosen, queries=queries, seed=seed, monitor=False, **limits)
+@dataclass(frozen=True, eq=False)
+class TollSearch:
+    """The best tolls found; ``start`` says from where the search began, ``queries`` counts everything asked."""
+
+    x: Vector
+    value: float
+    start: Trial
+    uniform: Uniform
+    untolled: float
+    queries: int
+    seconds: float
+    result: Result
+
+
+def optimise_tolls(
+    problem: Problem, highest: float, solver: Any = None, *, queries: int = 200, uniform: int = 8, marginal: int = 6,
+    seed: int = 0, **limits: Any
+) -> TollSearch:  # fmt: skip
+    """Search the tolls within so many queries, from the best of some uniform and marginal-cost tolls.
+
+    ``uniform`` equal tolls from 0 to ``highest`` are tried, and ``marginal`` steps of averaged marginal-cost tolls
+    where the followers are an equilibrium model; the rest of the budget is the solver's (default: the package's).
+    """
+    faults = Faults("optimise_tolls")
+    faults.check(uniform >= 2, "uniform", uniform, "at least 2", "no tolls and the highest")
+    faults.check(marginal >= 0, "marginal", marginal, "a number >= 0", "0 tries none")
+    faults.check(queries > uniform + marginal, "queries", queries, f"more than {uniform + marginal}",
+                 "the first ones find a place to start from")  # fmt: skip
+    faults.raise_if_any()
+    begin, sign = time.perf_counter(), 1.0 if problem.sense == "min" else -1.0
+    levels = np.append(0.0, highest * 0.5 ** np.arange(uniform - 2, -1, -1.0))  # finer where tolls are low
+    equal = list(_uniform_trials(problem, highest, levels, seed))
+    others = list(marginal_cost_trials(problem, marginal)) if marginal else []
+    start = min([*equal, *others], key=lambda trial: sign * trial.value)
+    spent = len(equal) + len(others)
+    moved = Problem(problem.leader, problem.follower, start.x, problem.domain, problem.sense, problem.name,
+                    problem.structure)  # fmt: skip
+    result = solve(moved, solver, queries=queries - spent, seed=seed, monitor=False, **limits)
+    better = sign * result.best_value < sign * start.value
+    x, value = (result.best_x, result.best_value) if better else (start.x, start.value)
+    return TollSearch(
+        x, value, start, _best(equal, sign), equal[0].value, spent + result.queries, time.perf_counter() - begin, result
+    )
 
 
 def value_at(problem: Problem, x: Vector, seed: int = 0) -> float:
     """Return F(x), by one query."""
+    return problem.leader.value(x, _response(problem, x, seed))
+
+
+def _response(problem: Problem, x: Vector, seed: int) -> Vector:
     oracle = Oracle(problem.follower, seed=seed)
     response = next(oracle.answer([Query(0, 0, np.asarray(x, dtype=np.float64), Purpose.MONITOR)]))
     if response.failure:
         raise FollowerFailure(f"the followers did not answer at x = {x}: {response.failure}")
-    return problem.leader.value(x, response.y)
+    return response.y
 
 
 def best_uniform(problem: Problem, highest: float, points: int = 11, seed: int = 0) -> Uniform:
     """Try equal tolls from 0 to ``highest`` on all links (projected onto the problem's set); return the best."""
     faults = Faults("best_uniform")
-    faults.check(bool(0 < highest < np.inf), "highest", highest, "a positive number", "try twice a typical link time")
     faults.check(points >= 2, "points", points, "at least 2", "try 11")
     faults.raise_if_any()
-    sign = 1.0 if problem.sense == "min" else -1.0
-    tried = []
-    for toll in np.linspace(0.0, highest, points):
-        x = problem.domain.project(np.full(problem.x0.size, toll))
-        tried.append((sign * value_at(problem, x, seed), float(toll)))
-    value, toll = min(tried)
-    return Uniform(toll, sign * value, points)
+    trials = list(_uniform_trials(problem, highest, np.linspace(0.0, highest, points), seed))
+    return _best(trials, 1.0 if problem.sense == "min" else -1.0)
+
+
+def _best(trials: list[Trial], sign: float) -> Uniform:
+    best = min(trials, key=lambda trial: sign * trial.value)
+    return Uniform(float(best.x.max()), best.value, len(trials))
+
+
+def _uniform_trials(problem: Problem, highest: float, levels: Vector, seed: int) -> Iterator[Trial]:
+    faults = Faults("uniform tolls")
+    faults.check(bool(0 < highest < np.inf), "highest", highest, "a positive number", "try twice a typical link time")
+    faults.raise_if_any()
+    for toll in levels:
+        x = problem.domain.project(np.full(problem.x0.size, float(toll)))
+        yield Trial(x, value_at(problem, x, seed), f"a uniform toll of {toll:.4g}" if toll else "no tolls")
+
+
+def marginal_cost_trials(problem: Problem, steps: int) -> Iterator[Trial]:
+    """Try marginal-cost tolls, averaged over the responses so far: x <- x + (v t'(v) - x) / (k + 2).
+
+    Nothing is tried where the followers are not the package's own equilibrium, whose latencies are known.
+    """
+    travellers = getattr(problem.follower, "function", None)
+    if not isinstance(travellers, TollFollower):
+        return
+    network, links = travellers.network, travellers.links
+    worth = np.array([network.classes[kind].value_of_time for kind in travellers.classes])
+    trips = np.array([network.classes[kind].demand.total for kind in travellers.classes])
+    money = float(np.average(worth, weights=trips))
+    x = problem.domain.project(np.zeros(links.size))
+    flow = _response(problem, x, 0)[: network.links]
+    for step in range(steps):
+        external = money * (flow * network.latency.slope(flow))[links]
+        x = problem.domain.project(x + (external - x) / (step + 2.0))
+        y = _response(problem, x, 0)
+        flow = y[: network.links]
+        yield Trial(x, problem.leader.value(x, y), f"marginal-cost tolls after {step + 1} steps")

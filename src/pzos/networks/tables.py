@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,7 @@ def network_from_table(
     nodes: Any = None,
     *,
     first_thru: int | None = None,
+    closed: Collection[int] = (),
     toll_factor: float = 0.0,
     distance_factor: float = 0.0,
     name: str = "network",
@@ -31,7 +32,7 @@ def network_from_table(
 
     ``links`` needs from, to, free_flow_time; capacity, b (0.15), power (4), length (0), toll (0) are optional,
     without capacity the time is constant. ``trips`` needs origin, destination, trips. ``nodes`` (optional) has
-    node, x, y. Nodes named below ``first_thru`` may not be passed through.
+    node, x, y. Nodes named in ``closed``, and those named below ``first_thru``, may not be passed through.
     """
     faults = Faults("network_from_table")
     start, end = _column(faults, links, "links", "from"), _column(faults, links, "links", "to")
@@ -45,23 +46,21 @@ def network_from_table(
     length, toll = _optional(faults, links, "length", 0.0, count), _optional(faults, links, "toll", 0.0, count)
     kind = _optional(faults, links, "link_type", 1.0, count)
     faults.raise_if_any()
-    zones = np.unique(np.concatenate([origin, destination]))
-    others = np.setdiff1d(np.unique(np.concatenate([start, end])), zones)
-    names = np.concatenate([zones, others]).astype(np.int64)
+    everywhere = np.unique(np.concatenate([start, end, origin, destination]))
+    shut = everywhere[np.isin(everywhere, list(closed)) | (everywhere < (first_thru or -np.inf))]
+    zones = np.setdiff1d(np.concatenate([origin, destination]), shut)
+    others = np.setdiff1d(everywhere, np.concatenate([shut, zones]))
+    names = np.concatenate([shut, zones, others]).astype(np.int64)  # closed nodes come first and count as zones
     place = {int(label): index for index, label in enumerate(names)}
-    closed = 0 if first_thru is None else int(np.sum(names < first_thru))
-    if not faults.check(bool((names[:closed] < (first_thru or 0)).all()), "first_thru", first_thru,
-                        "closed zones to be the lowest zone names", "rename the zones"):  # fmt: skip
-        faults.raise_if_any()
     latency = Latency.bpr(
         free, np.where(np.isinf(capacity), 0.0, b), np.where(np.isinf(capacity), 1.0, capacity), power
     )
     return Network.from_arrays(
         _places(place, start), _places(place, end), latency,
         Demand.from_list(_places(place, origin), _places(place, destination), amount),
-        nodes=names.size, zones=zones.size, first_thru=closed, length=length, toll=toll, toll_factor=toll_factor,
-        distance_factor=distance_factor, node_ids=names, coordinates=_coordinates(nodes, place, names.size),
-        link_type=kind.astype(np.int64), name=name,
+        nodes=names.size, zones=shut.size + zones.size, first_thru=shut.size, length=length, toll=toll,
+        toll_factor=toll_factor, distance_factor=distance_factor, node_ids=names,
+        coordinates=_coordinates(nodes, place, names.size), link_type=kind.astype(np.int64), name=name,
     )  # fmt: skip
 
 
@@ -70,7 +69,7 @@ def _numbers(faults: Faults, values: Any, where: str) -> Vector:
         array = np.array(list(values), dtype=np.float64)
     except (TypeError, ValueError):
         faults.check(False, where, values, "a column of numbers", "convert it to numbers")
-        return np.zeros(0)
+        return np.zeros(1)
     faults.check(not np.isnan(array).any(), where, array, "no missing values", "fill the gaps")
     return array
 

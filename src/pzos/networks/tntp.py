@@ -22,6 +22,7 @@ from pzos.types import Vector
 
 _TAG = re.compile(r"^\s*<([^>]*)>\s*(.*)$")
 _ENTRY = re.compile(r"([^\s:;]+)\s*:\s*([^\s:;]+)")
+_ORIGIN = re.compile(r"^origin\b\s*([^\s:;]*)[\s:;]*(.*)$", re.IGNORECASE)
 _COLUMNS = (
     "init node",
     "term node",
@@ -52,7 +53,10 @@ class _File(NamedTuple):
                 self.faults.add(None, f"<{tag}> is missing: expected a metadata line '<{tag}> number'")
             return default
         try:
-            return float(kind(text.split()[0].rstrip(";")))
+            value = float(text.split()[0].rstrip(";"))
+            if kind(value) != value:
+                raise ValueError
+            return value
         except (ValueError, IndexError):
             self.faults.add(line, f"<{tag}> {text!r}: expected a number")
             return default
@@ -102,15 +106,18 @@ def _check_link(line: int, row: list[float], nodes: int, faults: FileFaults) -> 
 
 def _read_links(file: _File, nodes: int, declared: float | None, strict: bool) -> npt.NDArray[np.float64]:
     table = []
-    for line, text in file.rows:
+    for position, (line, text) in enumerate(file.rows):
+        if position == 0 and not any(character.isdigit() for character in text):
+            continue  # a heading without its ~
         row = _link_row(line, text, file.faults)
         if row is not None:
             _check_link(line, row, nodes, file.faults)
             table.append(row)
-    if strict and declared is not None and not file.faults.messages and len(table) != int(declared):
+    known = declared is not None and np.isfinite(declared)
+    if strict and known and not file.faults.messages and len(table) != declared:
         file.faults.add(
             file.metadata["NUMBER OF LINKS"][0],
-            f"<NUMBER OF LINKS> {int(declared)}, but {len(table)} links follow: the file may be cut short; "
+            f"<NUMBER OF LINKS> {declared:g}, but {len(table)} links follow: the file may be cut short; "
             "correct the number or pass strict=False",
         )
     return np.array(table).reshape(-1, len(_COLUMNS))
@@ -118,39 +125,46 @@ def _read_links(file: _File, nodes: int, declared: float | None, strict: bool) -
 
 def _read_demand(path: str | Path, zones: int) -> Demand:
     file = _cut(path)
-    origin = 0
-    origins: list[int] = []
-    destinations: list[int] = []
-    trips: list[float] = []
-    for line, text in file.rows:
-        if text[:6].lower() == "origin":
-            origin = _zone(text[6:].split(), zones, line, file.faults)
-            continue
+    origin: int | None = None
+    table: list[tuple[int, int, float]] = []
+    found = 0
+    for line, whole in file.rows:
+        text, heading = whole, _ORIGIN.match(whole)
+        if heading:
+            origin, text = _zone(heading[1], zones, line, file.faults), heading[2]
         entries = _ENTRY.findall(text)
-        if not entries:
-            file.faults.add(line, f"{text[:40]!r}: expected 'Origin n' or 'destination : trips;'")
-        for zone, amount in entries:
-            try:
-                value = float(amount)
-            except ValueError:
-                value = np.nan
-            if not 0 <= value < np.inf:
-                file.faults.add(line, f"trips {amount!r} to zone {zone}: expected a finite number >= 0")
-            elif origin:
-                origins.append(origin - 1)
-                destinations.append(_zone([zone], zones, line, file.faults) - 1)
-                trips.append(value)
-            elif not origin:
-                file.faults.add(line, "trips before the first 'Origin' line: expected 'Origin n' first")
+        if _ENTRY.sub("", text).strip(" \t;") or not (entries or heading):
+            file.faults.add(line, f"{whole[:40]!r}: expected 'Origin n' or 'destination : trips;'")
+        elif entries and origin is None:
+            file.faults.add(line, "trips before the first 'Origin' line: expected 'Origin n' first")
+        else:
+            found += len(entries)
+            pairs = ((origin or 0, *_trip(zone, amount, zones, line, file.faults)) for zone, amount in entries)
+            table += [pair for pair in pairs if pair[2] > 0]  # most of a large table is zeros
+    if not found:
+        file.faults.add(None, "no trips found: expected lines 'Origin n' and 'destination : trips;'")
     file.faults.raise_if_any()
-    return Demand.from_list(origins, destinations, trips)
+    columns = np.array(table).reshape(-1, 3)
+    return Demand.from_list(columns[:, 0], columns[:, 1], columns[:, 2])
 
 
-def _zone(words: list[str], zones: int, line: int, faults: FileFaults) -> int:
-    if words and words[0].isdigit() and 1 <= int(words[0]) <= zones:
-        return int(words[0])
-    faults.add(line, f"zone {' '.join(words[:1])!r}: expected a number from 1 to {zones}")
-    return 1
+def _trip(zone: str, amount: str, zones: int, line: int, faults: FileFaults) -> tuple[int, float]:
+    """Return destination (counted from 0) and trips of an entry."""
+    try:
+        value = float(amount)
+    except ValueError:
+        value = np.nan
+    if not 0 <= value < np.inf:
+        faults.add(line, f"trips {amount!r} to zone {zone}: expected a finite number >= 0")
+    return _zone(zone, zones, line, faults), value
+
+
+def _zone(word: str, zones: int, line: int, faults: FileFaults) -> int:
+    """Return the number of a zone, counted from 0."""
+    if word.isdigit() and 1 <= int(word) <= zones:
+        return int(word) - 1
+    faults.add(line, f"zone {word!r}: expected a number from 1 to {zones}")
+    return 0
 
 
 def read_tntp(
@@ -176,14 +190,17 @@ def read_tntp(
         file.number("TOLL FACTOR", float, 0.0) if toll_factor is None else toll_factor,
         file.number("DISTANCE FACTOR", float, 0.0) if distance_factor is None else distance_factor,
     ]
-    file.faults.raise_if_any()
     count = int(nodes or 0)
-    table = _read_links(file, count, file.number("NUMBER OF LINKS", int, -1), strict)
+    if nodes is not None and zones is not None and not 1 <= zones <= nodes:
+        file.faults.add(file.metadata["NUMBER OF ZONES"][0], f"<NUMBER OF ZONES> {zones:g}: expected 1 to {count}")
+    file.faults.raise_if_any()
+    table = _read_links(file, count, file.number("NUMBER OF LINKS", int, np.nan), strict)
     if table.shape[0] == 0:
         file.faults.add(None, "no link found: expected one row per link after <END OF METADATA>")
     file.faults.raise_if_any()
     beside = Path(str(net).replace("_net.tntp", "_node.tntp"))
-    if node is None and beside != Path(net) and beside.exists():
+    found = node is None and beside != Path(net) and beside.exists()
+    if found:
         node = beside
     return Network.from_arrays(
         table[:, 0].astype(np.int64) - 1,
@@ -198,14 +215,17 @@ def read_tntp(
         toll_factor=float(factors[0] or 0.0),
         distance_factor=float(factors[1] or 0.0),
         node_ids=np.arange(1, count + 1),
-        coordinates=None if node is None else read_tntp_nodes(node, count),
+        coordinates=None if node is None else read_tntp_nodes(node, count, strict=strict and not found),
         link_type=table[:, 9].astype(np.int64),
         name=Path(net).stem.removesuffix("_net"),
     )
 
 
-def read_tntp_nodes(path: str | Path, nodes: int) -> npt.NDArray[np.float64]:
-    """Read the coordinates of a node file: node, x, y; nodes that are not listed get NaN."""
+def read_tntp_nodes(path: str | Path, nodes: int, *, strict: bool = True) -> npt.NDArray[np.float64]:
+    """Read the coordinates of a node file: node, x, y; nodes that are not listed get NaN.
+
+    Nodes that the network does not have are a fault, or skipped with ``strict=False``.
+    """
     file = _cut(path)
     places = np.full((nodes, 2), np.nan)
     for position, (line, text) in enumerate(file.rows):
@@ -218,7 +238,7 @@ def read_tntp_nodes(path: str | Path, nodes: int) -> npt.NDArray[np.float64]:
             continue
         if 1 <= number <= nodes:
             places[number - 1] = x, y
-        else:
+        elif strict:
             file.faults.add(line, f"node {number}: expected a number from 1 to {nodes}")
     file.faults.raise_if_any()
     return places

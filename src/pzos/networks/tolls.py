@@ -82,22 +82,27 @@ def toll_problem(
         bool(paying) and set(paying) <= known, "classes", classes, f"numbers out of {sorted(known)}", "see .classes"
     )
     faults.check(bool(0 < gap < 1), "gap", gap, "a number between 0 and 1", "1e-10 is usual")
+    start, low, high = (_per_link(faults, name, value, chosen.size)
+                        for name, value in (("x0", x0), ("lower", lower), ("upper", upper)))  # fmt: skip
     weights = _weights(faults, objective)
+    setting = TollSetting(network, chosen)
+    if weights and "emissions" in weights:
+        faults.check(setting.drives_plausibly(), "network.length", network.length, "lengths in km and times in minutes",
+                     "the typical link is driven at more than 300 km/h or has no length; rescale it")  # fmt: skip
     faults.raise_if_any()
     all_pay = len(paying) == len(network.classes)
-    start = np.ascontiguousarray(np.broadcast_to(np.asarray(x0, dtype=np.float64), chosen.shape))
     if weights is None:
         size = network.links * (1 if all_pay else 2)
         leader = own_leader(objective, start, np.ones(size))
         natural: Sense = "min"
     else:
-        leader = named_leader(TollSetting(network, chosen), weights, all_pay)
+        leader = named_leader(setting, weights, all_pay)
         natural = SENSES[next(iter(weights))] if isinstance(objective, str) else "max"
     return Problem(
         leader,
         TollFollower(network, chosen, paying, float(gap)) if follower is None else follower,
         start,
-        _domain(lower, upper, chosen.size) if domain is None else domain,
+        _domain(low, high) if domain is None else domain,
         natural if sense is None else sense,
         f"tolls on {chosen.size} links of {network.name} for {leader.name}",
     )
@@ -120,6 +125,10 @@ def _weights(faults: Faults, objective: Any) -> dict[str, float] | None:
     if isinstance(objective, str):
         weights = {objective: 1.0}
     elif isinstance(objective, Mapping):
+        for name, weight in objective.items():
+            number = isinstance(weight, int | float | np.number) and bool(np.isfinite(weight))
+            if not faults.check(number, f"objective[{name!r}]", weight, "a finite number", "a weight of either sign"):
+                return {}
         weights = {str(name): float(weight) for name, weight in objective.items()}
     else:
         faults.check(callable(objective), "objective", objective, "a name, a mix of names, or a function", "see SENSES")
@@ -131,9 +140,15 @@ def _weights(faults: Faults, objective: Any) -> dict[str, float] | None:
     return weights
 
 
-def _domain(lower: npt.ArrayLike, upper: npt.ArrayLike, size: int) -> Domain:
-    low = np.broadcast_to(np.asarray(lower, dtype=np.float64), (size,))
-    high = np.broadcast_to(np.asarray(upper, dtype=np.float64), (size,))
+def _per_link(faults: Faults, name: str, value: npt.ArrayLike, size: int) -> Vector:
+    """Return one number per tolled link; a single number stands for all of them."""
+    array = np.array(value, dtype=np.float64)
+    if not faults.check(array.shape in ((), (size,)), name, array, f"one number, or {size}", "one per tolled link"):
+        return np.zeros(size)
+    return np.ascontiguousarray(np.broadcast_to(array, (size,)))
+
+
+def _domain(low: Vector, high: Vector) -> Domain:
     if np.all(np.isposinf(high)) and np.all(low == 0.0):
         return Nonnegative()
     if np.all(np.isposinf(high)) and np.all(np.isneginf(low)):

@@ -54,17 +54,18 @@ class TollReport:
         rows = [
             ("total travel time", self.before.total_travel_time, self.after.total_travel_time),
             ("mean travel time", self.before.total_travel_time / trips, self.after.total_travel_time / trips),
-            ("distance driven", fsum(self.before.flow * network.length), fsum(self.after.flow * network.length)),
-            (
-                "emissions (CO, g)",
-                setting.emissions(nothing, self.before.flow).value,
-                setting.emissions(nothing, self.after.flow).value,
-            ),
-            ("revenue", 0.0, self.revenue),
         ]
+        if np.any(network.length > 0):
+            driven = [fsum(state.flow * network.length) for state in (self.before, self.after)]
+            rows.append(("distance driven", driven[0], driven[1]))
+        if setting.drives_plausibly():
+            grams = [setting.emissions(nothing, state.flow).value for state in (self.before, self.after)]
+            rows.append(("emissions (CO in g, for km and minutes)", grams[0], grams[1]))
+        rows.append(("revenue", 0.0, self.revenue))
         for kind, group in enumerate(network.classes):
-            costs = [fsum(a.cost[kind] * a.class_flow[kind]) / group.demand.total for a in (self.before, self.after)]
-            rows.append((f"mean cost, class {group.name} (time)", costs[0], costs[1]))
+            both = [_per_trip(state, kind) for state in (self.before, self.after)]
+            for place, name in enumerate(("time per trip", "toll per trip (money)", "cost per trip (time)")):
+                rows.append((f"{name}, {group.name}", both[0][place], both[1][place]))
         rows.append(("benefit of travellers (money)", 0.0, self.user_benefit))
         rows.append(("net benefit of society (money)", 0.0, self.net_benefit))
         return rows
@@ -84,6 +85,13 @@ class TollReport:
             )
             for link in order
         ]
+
+
+def _per_trip(state: Assignment, kind: int) -> tuple[float, float, float]:
+    """Return travel time, toll and generalised cost of the mean trip of a class."""
+    flow, trips = state.class_flow[kind], state.network.classes[kind].demand.total
+    time, toll, cost = (fsum(each * flow) / trips for each in (state.time, state.tolls[kind], state.cost[kind]))
+    return time, toll, cost
 
 
 def toll_report(before: Assignment, after: Assignment, links: Indices) -> TollReport:

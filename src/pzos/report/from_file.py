@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -15,8 +16,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from pzos.journal import open_journal
-from pzos.report.from_result import NO_CERTIFICATE, asked_rows, certificate_words, curve_of, motion_of, present_versions
-from pzos.report.kept_certificate import certificate_of
+from pzos.ledger import NAMES, fate, ordered
+from pzos.report.from_result import (
+    NO_CERTIFICATE,
+    asked_rows,
+    certificate_words,
+    curve_of,
+    ledger_of,
+    motion_of,
+    present_versions,
+)
+from pzos.report.kept_certificate import certificate_beside, certificate_of
 from pzos.report.roads import road_map, toll_labels
 from pzos.report.story import EMPTY, Curve, Motion, Rows, Story
 from pzos.rows import StoredAnswer, as_array
@@ -27,13 +37,6 @@ if TYPE_CHECKING:
     from pzos.result import Result
 
 _AT_ITERATES = (Purpose.ITERATE.value, Purpose.TRIAL.value, Purpose.MONITOR.value)
-_LEDGER = {
-    Purpose.ITERATE.value: "at the iterate",
-    Purpose.PROBE.value: "probes",
-    Purpose.TRIAL.value: "trial points",
-    Purpose.CERTIFICATE.value: "for the certificate",
-    Purpose.MONITOR.value: "monitoring",
-}
 _NO_LIMIT = 2**62
 
 
@@ -111,7 +114,12 @@ def _replayed(contents: Contents, problem: Problem | None, solver: Any) -> Resul
     ended = any(row.final and row.step == last for row in contents.rows)
     steps = last if ended and last else _NO_LIMIT  # a file does not hold the limits of the run that wrote it
     with Study.open(contents.path, problem.known(), solver, read_only=True, steps=steps, **settings) as study:
-        return study.result()
+        result = study.result()
+        beside = certificate_beside(contents.path, study)
+    if beside is None:
+        return result
+    ledger = ordered({**result.ledger, NAMES[Purpose.CERTIFICATE.value]: beside.queries})
+    return replace(result, certificate=beside, ledger=ledger)
 
 
 def _status(contents: Contents, result: Result | None) -> str:
@@ -152,13 +160,9 @@ def _versions(contents: Contents) -> Rows:
 
 
 def _ledger(contents: Contents, result: Result | None) -> dict[str, int]:
-    counts = Counter("failed" if row.failure else _LEDGER.get(row.purpose, row.purpose) for row in contents.rows)
-    ledger = {name: counts[name] for name in (*_LEDGER.values(), "failed") if counts[name]}
-    if result is not None and "accepted" in result.trace.columns:
-        accepted = int(np.nansum(result.trace["accepted"] > 0))
-        tried = ledger.pop("trial points", 0)
-        ledger = {"accepted": accepted, "rejected": max(0, tried - accepted)} | ledger
-    return ledger
+    if result is not None:
+        return ledger_of(result)
+    return ordered(Counter(fate(row.purpose, row.seconds, row.failure) for row in contents.rows))
 
 
 def _ends(contents: Contents, result: Result | None) -> tuple[Vector, Vector]:
@@ -183,7 +187,7 @@ def _iterates(contents: Contents) -> list[tuple[int, Vector]]:
 
 def _curve(contents: Contents, problem: Problem | None, result: Result | None) -> Curve:
     if result is not None:
-        return curve_of(result.trace)
+        return curve_of(result.trace)._replace(seconds=_when_told(contents, result))
     if problem is None:
         return Curve(EMPTY, EMPTY, EMPTY)
     points = []
@@ -194,6 +198,15 @@ def _curve(contents: Contents, problem: Problem | None, result: Result | None) -
             points.append((own, row.elapsed, problem.leader.value(as_array(row.x), as_array(row.y))))
     columns = np.array(points, dtype=np.float64).reshape(-1, 3).T
     return Curve(columns[0], columns[1], columns[2])
+
+
+def _when_told(contents: Contents, result: Result) -> Vector:
+    """Return the run's own clock at each step whose F is known; the trace of a replay has the clock of the replay."""
+    told: dict[int, float] = {}
+    for row in contents.rows:
+        told[row.step] = max(row.elapsed, told.get(row.step, 0.0))
+    steps = result.trace["step"][np.isfinite(result.trace["value"])]
+    return np.array([told[int(step)] for step in steps])
 
 
 def _motion(contents: Contents) -> Motion:
@@ -231,7 +244,7 @@ def _certificate(contents: Contents, problem: Problem | None, result: Result | N
     kept = certificate_of(contents.path, contents.solver, problem)
     if kept:
         return kept
-    return NO_CERTIFICATE if result is None else certificate_words(result)
+    return NO_CERTIFICATE if result is None else certificate_words(result.certificate)
 
 
 def _resume(path: Path) -> tuple[str, ...]:

@@ -8,22 +8,27 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import pzos
+from pzos.ledger import NAMES
 from pzos.report.roads import road_map, toll_labels
 from pzos.report.story import EMPTY, Curve, Motion, Rows, Story
-from pzos.types import Sense, Vector
+from pzos.types import Purpose, Sense, Vector
 
 if TYPE_CHECKING:
     from pzos.problem import Problem
     from pzos.result import Result
+    from pzos.stationarity.certificate import Certificate
     from pzos.trace import Trace
 
+_TRIALS = NAMES[Purpose.TRIAL.value]
 NO_CERTIFICATE = (
     "No certificate was asked for, so nothing is claimed about how close this point is to a stationary one. "
     "Ask for one with result.certify(problem, delta=...) or pzos certify."
 )
 
 
-def story_of(result: Result, name: str = "", problem: Problem | None = None) -> Story:
+def story_of(
+    result: Result, name: str = "", problem: Problem | None = None, certificate: Certificate | None = None
+) -> Story:
     """Return the story of ``result``; with its ``problem`` also set, start and, for networks, the map."""
     start = result.x0 if result.x0 is not None else EMPTY
     return Story(
@@ -39,16 +44,15 @@ def story_of(result: Result, name: str = "", problem: Problem | None = None) -> 
         after_name=f"best point seen, F = {result.best_value:.8g}",
         curve=curve_of(result.trace),
         motion=motion_of(result.trace),
-        certificate=certificate_words(result),
+        certificate=certificate_words(certificate or result.certificate),
         resume=("This result was kept in memory. Open the study with Study.open(path, ...) to be able to resume it.",),
         roads=road_map(problem, start, result.best_x),
         labels=toll_labels(problem),
     )
 
 
-def certificate_words(result: Result) -> str:
-    """Return the certificate a run ended with, in words, or that there is none."""
-    certificate = getattr(result, "certificate", None)
+def certificate_words(certificate: Certificate | None) -> str:
+    """Return a certificate in words, or that there is none."""
     return NO_CERTIFICATE if certificate is None else str(certificate)
 
 
@@ -95,16 +99,11 @@ def motion_of(trace: Trace) -> Motion:
 
 
 def ledger_of(result: Result) -> dict[str, int]:
-    """Return where the queries went, as far as a trace tells."""
-    trace = result.trace
-    ledger: dict[str, int] = {}
-    answered = result.queries
-    if "accepted" in trace.columns:
-        accepted: Vector = trace["accepted"]
-        ledger["accepted"] = int(np.nansum(accepted > 0))
-        ledger["rejected"] = int(np.nansum(accepted == 0))
-        answered -= ledger["accepted"] + ledger["rejected"]
-    ledger["by the algorithm" if not ledger else "other (start, probes)"] = max(0, answered - result.failures)
-    ledger["monitoring"] = result.monitoring
-    ledger["failed"] = result.failures
-    return ledger
+    """Return where the queries went; trial points are told apart by what became of them."""
+    ledger, trace = dict(result.ledger), result.trace
+    if _TRIALS not in ledger or "accepted" not in trace.columns:
+        return ledger
+    taken: Vector = trace["accepted"]
+    tried, accepted = ledger.pop(_TRIALS), int(np.nansum(taken > 0))
+    start = int(bool(np.isnan(taken[:1]).any()))
+    return {"start": start, "accepted": accepted, "rejected": max(0, tried - accepted - start)} | ledger

@@ -1,4 +1,7 @@
-"""The certificate kept in a study file of its own (``pzos certify --keep FILE``), rebuilt and put into words."""
+"""Certificates kept in study files of their own, rebuilt from their answers.
+
+``pzos certify --keep FILE`` makes one, and a durable run by default ends with one beside its study.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,8 @@ from pzos.stationarity.batch import known_at
 
 if TYPE_CHECKING:
     from pzos.problem import Problem
+    from pzos.stationarity.certificate import Certificate
+    from pzos.study import Study
 
 
 def certificate_of(path: Path, solver: dict[str, Any], problem: Problem | None) -> str:
@@ -38,6 +43,29 @@ def certificate_of(path: Path, solver: dict[str, Any], problem: Problem | None) 
     with Study.open(path, known, own, read_only=True, seed=seed, steps=1, monitor=False) as study:
         report = getattr(study.state, "report", None)
         return "" if report is None else str(report)
+
+
+def certificate_beside(path: Path, study: Study) -> Certificate | None:
+    """Return the certificate a run by default ended with, kept in a file beside its study; None if there is none."""
+    from pzos.choose import foresee, smoothing_radius
+    from pzos.stationarity.certificate import CertificateSolver
+    from pzos.study import Study
+
+    file = path.with_name(f"{path.name}.certificate-{study.queries}")
+    delta = smoothing_radius(study.state) if file.exists() else None
+    if delta is None:
+        return None
+    journal = open_journal(file, read_only=True)
+    try:
+        kept = json.loads(journal.header or "{}").get("identity", {}).get("solver", {})
+    finally:
+        journal.close()
+    solver = CertificateSolver(float(delta), int(kept["directions"]), foresee=foresee(study.task, study.state))
+    known = known_at("report", study.known, study.state.x)
+    settings: dict[str, Any] = {"seed": study.task.keys.seed, "steps": 1, "monitor": False}
+    with Study.open(file, known, solver, read_only=True, **settings) as kept_study:
+        found: Certificate | None = getattr(kept_study.state, "report", None)
+        return found
 
 
 def _number(stored: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from html import escape
 from pathlib import Path
@@ -18,7 +19,8 @@ body { font: 16px/1.5 system-ui, sans-serif; color: #1a1a1a; background: #fff; m
        padding: 0 1rem; }
 h1 { font-size: 1.7rem; line-height: 1.25; } h2 { font-size: 1.35rem; margin-top: 2.5rem; }
 h3 { font-size: 1.05rem; margin: 1.6rem 0 0.3rem; }
-.table { overflow: auto; max-height: 26rem; }
+.table { overflow: auto; }
+.long { max-height: 26rem; }
 table { border-collapse: collapse; font-size: 0.92rem; }
 th, td { text-align: left; vertical-align: top; padding: 0.3rem 0.9rem 0.3rem 0; border-bottom: 1px solid #d0d0d0;
          overflow-wrap: anywhere; }
@@ -33,6 +35,7 @@ code, pre { background: #f2f2f2; padding: 0.1rem 0.3rem; overflow-wrap: anywhere
 .note { color: #444; font-size: 0.92rem; }
 .words { border-left: 4px solid #0072B2; padding: 0.2rem 0 0.2rem 0.9rem; white-space: pre-wrap; }
 """
+_SCRIPT = re.compile(r"<script\b.*?</script>", re.DOTALL)
 #: Decisions shown in the table; of more, those that changed most.
 _TABLE_ROWS = 400
 
@@ -46,21 +49,22 @@ def write_report(stories: Sequence[Story], path: str | Path) -> Path:
 
 
 def page(stories: Sequence[Story]) -> str:
-    """Return the whole page."""
+    """Return the whole page; scripts come last, so that everything can be read before the plots are drawn."""
     title = stories[0].name if len(stories) == 1 else f"{len(stories)} studies"
     parts = [
         "<!doctype html><html lang='en'><head><meta charset='utf-8'>",
         "<meta name='viewport' content='width=device-width, initial-scale=1'>",
-        f"<title>{escape(title)}: report</title><style>{_STYLE}</style>",
-        f"<script>{figures.bundle()}</script></head><body><main>",
+        f"<title>{escape(title)}: report</title><style>{_STYLE}</style></head><body><main>",
         f"<h1>{escape(title)}</h1>",
         _overview(stories),
         "<h2 id='objective'>Objective</h2>",
         _objective(stories),
     ]
     parts += [_section(story, number, alone=len(stories) == 1) for number, story in enumerate(stories)]
-    parts.append("</main></body></html>\n")
-    return "\n".join(parts)
+    body = "\n".join(parts)
+    plots = _SCRIPT.findall(body)
+    scripts = "\n".join([f"<script>{figures.bundle()}</script>", *plots])
+    return f"{_SCRIPT.sub('', body)}</main>\n{scripts}\n</body></html>\n"
 
 
 def _overview(stories: Sequence[Story]) -> str:
@@ -147,7 +151,7 @@ def _decision(story: Story, number: int) -> str:
     return (
         f"<p>Before: the start. After: the {escape(story.after_name)}.{note}</p>"
         + figures.as_html(figure, f"decision-{number}")
-        + f"<div class='table' tabindex='0'><table class='numbers'>{head}{rows}</table></div>"
+        + f"<div class='table long' tabindex='0'><table class='numbers'>{head}{rows}</table></div>"
     )
 
 

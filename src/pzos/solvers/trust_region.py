@@ -155,6 +155,8 @@ class CompositeTrustRegion:
         )
         promised = _NAN if plan.step is None else plan.step.predicted
         extras = {"radius": state.radius, "predicted": promised, "probe": float(plan.kind is not Kind.TRIAL)}
+        if plan.kind is Kind.TRIAL:
+            extras["accepted"] = float(moved.x is not state.x)
         return moved, Outcome(x, value, _NAN, size, extras)
 
     def _started(self, task: Task, state: RegionState, y: Vector, value: float) -> RegionState:

@@ -38,6 +38,9 @@ def _check(network: Network, tolls: Vector) -> None:
     faults.check(len(network.classes) == 1, "network.classes", len(network.classes), "one class", "split the network")
     faults.check(network.latency.own is None, "network.latency", "own functions", "BPR latencies", "it knows BPR only")
     faults.check(bool((tolls >= 0).all()), "tolls", float(tolls.min()), "tolls >= 0", "AequilibraE takes no subsidies")
+    rising = (network.latency.rise > 0) & (network.latency.power > 0)
+    faults.check(not np.any(rising & (network.latency.power < 1)), "power", float(network.latency.power.min()),
+                 "powers >= 1", "AequilibraE takes no others")  # fmt: skip
     faults.check(network.first_thru in (0, network.zones), "first_thru", network.first_thru,
                  f"0 or {network.zones}", "AequilibraE closes all zones or none")  # fmt: skip
     faults.raise_if_any()
@@ -50,10 +53,12 @@ def build(network: Network, tolls: npt.ArrayLike | None = None, algorithm: str =
     table = checked_tolls(network, tolls)
     _check(network, table[0])
     latency = network.latency
-    base = np.maximum(latency.base, _LEAST)
+    constant = latency.power == 0.0
+    base = np.maximum(np.where(constant, latency.base + latency.rise, latency.base), _LEAST)
+    b = np.where(constant, 0.0, latency.rise / base)
     links = pandas.DataFrame({
         "link_id": np.arange(1, network.links + 1), "a_node": network.tail + 1, "b_node": network.head + 1,
-        "direction": 1, "capacity": latency.capacity, "free_flow_time": base, "b": latency.rise / base,
+        "direction": 1, "capacity": latency.capacity, "free_flow_time": base, "b": b,
         "power": np.maximum(latency.power, 1.0), "fixed": fixed_costs(network, table)[0],
     })  # fmt: skip
     zones = np.arange(1, network.zones + 1)

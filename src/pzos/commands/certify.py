@@ -1,31 +1,32 @@
 """``pzos certify STUDY``: is the point a durable study ended in stationary, and how sure are we?
 
-The problem and the solver are named as ``FILE.py:NAME`` or ``package.module:NAME``, the values (or functions without
-arguments that make them) with which the study was opened. The certificate is a study of its own and can be kept: a
+STUDY is the TOML file of the study, or the study file with ``--problem`` and ``--solver``, the values (or functions
+without arguments that make them) with which it was opened. The certificate is a study of its own and can be kept: a
 second call with the same ``--keep`` file asks nothing twice.
 """
 
 from __future__ import annotations
 
 import argparse
-import importlib
-import importlib.util
 import sys
 from pathlib import Path
 from typing import Any
 
-from pzos.errors import FollowerFailure, InvalidInput
+from pzos.commands.sources import Source, add_names, sources
+from pzos.errors import Faults, FollowerFailure
+from pzos.oracle import Oracle
 from pzos.problem import Problem, require_problem
+from pzos.run import drive
 from pzos.stationarity.batch import known_at
 from pzos.stationarity.certificate import Certificate, CertificateSolver
+from pzos.study import Study
 from pzos.types import Vector
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of ``pzos certify``."""
-    parser.add_argument("study", metavar="STUDY", help="the file of a durable study")
-    parser.add_argument("--problem", required=True, metavar="FILE.py:NAME", help="the problem it was opened with")
-    parser.add_argument("--solver", required=True, metavar="FILE.py:NAME", help="the solver it was opened with")
+    parser.add_argument("study", type=Path, metavar="STUDY", help="the TOML file of a study, or a study file")
+    add_names(parser)
     parser.add_argument("--at", choices=("last", "best", "random"), default="last", help="which point of the study")
     parser.add_argument("--delta", type=float, required=True, help="radius of the (partial) Goldstein subdifferential")
     parser.add_argument("--epsilon", type=float, default=None, help="exit with 1 unless this norm is certified")
@@ -38,32 +39,30 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the certificate; exit code 1 if ``--epsilon`` is given and not certified."""
-    problem = require_problem("certify", load(args.problem))
-    point = _point(args, problem)
+    (source,) = sources("certify", [args.study], args)
+    faults = Faults("certify")
+    for name, value in (("--problem", source.problem), ("--solver", source.solver)):
+        faults.check(value is not None, name, None, "what the study was opened with",
+                     f"add {name} FILE.py:NAME, or name the study's TOML file")  # fmt: skip
+    faults.raise_if_any()
+    problem = require_problem("certify", source.problem)
+    point = _point(source, problem, args.at)
     solver = CertificateSolver(args.delta, max((args.queries - 1) // 2, 0), confidence=args.confidence)
     certificate = _certified(args, problem, point, solver)
     sys.stdout.write(f"{certificate!r}\n")
     return 0 if args.epsilon is None or certificate.stationary(args.epsilon, args.notion) else 1
 
 
-def _point(args: argparse.Namespace, problem: Problem) -> Vector:
+def _point(source: Source, problem: Problem, at: str) -> Vector:
     """Replay the study and return the point asked for."""
-    from pzos.study import Study
-
-    if not Path(args.study).exists():
-        raise InvalidInput(f"certify: STUDY = {args.study!r}: expected the file of a study; check the path")
-    with Study.open(args.study, problem.known(), load(args.solver), read_only=True) as study:
+    with Study.open(source.path, problem.known(), source.solver, read_only=True, **source.settings) as study:
         result = study.result()
     points: dict[str, Vector] = {"last": result.x, "best": result.best_x, "random": result.random_x}
-    return points[args.at]
+    return points[at]
 
 
 def _certified(args: argparse.Namespace, problem: Problem, x: Vector, solver: CertificateSolver) -> Certificate:
     """Drive the certificate's own study, in memory or kept in a file."""
-    from pzos.oracle import Oracle
-    from pzos.run import drive
-    from pzos.study import Study
-
     known = known_at("certify", problem.known(), x)
     settings: dict[str, Any] = {"seed": args.seed, "steps": 1, "monitor": False}
     opened = Study(known, solver, **settings) if args.keep is None else Study.open(args.keep, known, solver, **settings)
@@ -74,25 +73,3 @@ def _certified(args: argparse.Namespace, problem: Problem, x: Vector, solver: Ce
         raise FollowerFailure(f"certify: {study.failures} of {study.queries} queries failed: too few answers are left")
     certificate: Certificate = state.report
     return certificate
-
-
-def load(name: str) -> Any:
-    """Return the object ``FILE.py:NAME`` or ``package.module:NAME``; a function without arguments is called."""
-    place, _, attribute = name.partition(":")
-    if not attribute:
-        raise InvalidInput(f"certify: {name!r}: expected FILE.py:NAME or package.module:NAME; add a colon and a name")
-    module = _module_of_file(Path(place)) if place.endswith(".py") else importlib.import_module(place)
-    if not hasattr(module, attribute):
-        raise InvalidInput(f"certify: {name!r}: {place} has no {attribute!r}; check the spelling")
-    value = getattr(module, attribute)
-    makes_it = callable(value) and not hasattr(value, "ask") and not isinstance(value, Problem)
-    return value() if makes_it else value
-
-
-def _module_of_file(path: Path) -> Any:
-    spec = importlib.util.spec_from_file_location(path.stem, path) if path.exists() else None
-    if spec is None or spec.loader is None:
-        raise InvalidInput(f"certify: {str(path)!r}: expected a Python file; check the path")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module

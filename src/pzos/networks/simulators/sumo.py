@@ -1,0 +1,265 @@
+"""SUMO as a follower: its mesoscopic model in this process, by libsumo (extra ``sumo``).
+
+A toll enters as extra travel time: the edge's *adapted* travel time is its measured one plus the toll, and every
+vehicle is rerouted by adapted travel times as it departs. Of SUMO's many switches this one was seen to work; adapted
+times of single vehicles in the mesoscopic model, and the rerouting device, ignore tolls in silence.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+import threading
+import weakref
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import numpy as np
+import numpy.typing as npt
+
+from pzos.errors import Faults, FollowerFailure, MissingExtra
+from pzos.keys import Keys, Role
+from pzos.networks.maps import layout
+from pzos.networks.network import Network
+from pzos.networks.simulators.traffic import Simulator, Traffic
+from pzos.types import Vector
+
+_LANE_PER_HOUR = 2000.0
+_FEEDER_LANES = 4
+_EXIT_AT = 0.9
+_ONE_AT_A_TIME = threading.Lock()  # libsumo holds one simulation per process
+
+
+def _packages() -> tuple[Any, Path]:
+    """Return libsumo and the folder of SUMO's programs."""
+    try:
+        import libsumo
+        import sumo
+    except ImportError as error:
+        raise MissingExtra("libsumo", "sumo", "simulation by SUMO") from error
+    home = Path(sumo.SUMO_HOME)
+    os.environ.setdefault("SUMO_HOME", str(home))  # or SUMO looks for its file formats on the web
+    return libsumo, home / "bin"
+
+
+@dataclass(frozen=True, eq=False)
+class SumoSimulator(Simulator):
+    """A network in SUMO. Trips depart at random over ``loading`` seconds; the run ends after ``horizon`` seconds.
+
+    Demand and capacities are per hour, times in units of ``second`` seconds (60: minutes), lengths in units of
+    ``metre`` metres. Measured travel times are taken in every ``update`` seconds and averaged with the earlier ones
+    (weight ``memory`` on those); drivers misjudge each road by up to the factor ``blur``.
+    """
+
+    network: Network
+    loading: float = 900.0
+    horizon: float = 3600.0
+    update: float = 30.0
+    memory: float = 0.7
+    blur: float = 1.2
+    second: float = 60.0
+    metre: float = 1000.0
+
+    def __post_init__(self) -> None:
+        faults = Faults("SumoSimulator")
+        for name in ("loading", "horizon", "update", "second", "metre"):
+            value = getattr(self, name)
+            faults.check(bool(np.isfinite(value) and value > 0), name, value, "a positive number", "see the docstring")
+        faults.check(self.horizon >= self.loading, "horizon", self.horizon, f"at least {self.loading:g}", "run longer")
+        faults.check(bool(0 <= self.memory < 1), "memory", self.memory, "a number from 0 to below 1", "0.7 is usual")
+        faults.check(bool(self.blur >= 1), "blur", self.blur, "a number >= 1", "1 is no error at all")
+        faults.check(len(self.network.classes) == 1, "network.classes", len(self.network.classes), "one class",
+                     "one value of time is simulated")  # fmt: skip
+        faults.check(self.network.first_thru == 0, "network.first_thru", self.network.first_thru, "0",
+                     "traffic may pass through every node here")  # fmt: skip
+        faults.raise_if_any()
+
+    @cached_property
+    def _folder(self) -> Path:
+        """Return the folder with SUMO's network, built once and removed with this object."""
+        folder = Path(tempfile.mkdtemp(prefix="pzos-sumo-"))
+        weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+        build_network(self, folder)
+        return folder
+
+    def run(self, tolls: npt.ArrayLike, seed: int) -> Traffic:
+        """Simulate once; tolls are in the network's units of time."""
+        libsumo, _ = _packages()
+        extra = np.asarray(tolls, dtype=np.float64) * self.second
+        base = self._folder
+        with _ONE_AT_A_TIME, tempfile.TemporaryDirectory(dir=base) as place:
+            here = Path(place)
+            departures = write_trips(self, here / "trips.xml", int(seed))
+            write_measures(self, here / "measure.xml")
+            command = [
+                "sumo", "--net-file", str(base / "city.net.xml"), "--route-files", str(here / "trips.xml"),
+                "--additional-files", f"{base / 'types.xml'},{here / 'measure.xml'}", "--mesosim", "--seed", str(seed),
+                "--end", f"{self.horizon:g}", "--tripinfo-output", str(here / "trips.out.xml"),
+                "--tripinfo-output.write-unfinished", "--weights.random-factor", f"{self.blur:g}",
+                "--time-to-teleport", "-1", "--no-step-log", "--no-warnings", "--duration-log.disable",
+                "--xml-validation", "never", "--xml-validation.net", "never", "--ignore-route-errors",
+            ]  # fmt: skip
+            try:
+                libsumo.start(command)
+                self._drive(libsumo, extra)
+            except Exception as error:
+                raise FollowerFailure(f"SUMO stopped at seed {seed}: {error}") from error
+            finally:
+                libsumo.close()
+            return self._read(here, departures)
+
+    def _drive(self, libsumo: Any, extra: Vector) -> None:
+        """Step through the run; vehicles choose their way, tolls included, in the second they depart."""
+        links = range(self.network.links)
+        known = np.array([_measured(libsumo, number) for number in links])
+        due = 0.0
+        while libsumo.simulation.getTime() < self.horizon and libsumo.simulation.getMinExpectedNumber() > 0:
+            now = libsumo.simulation.getTime()
+            if now >= due:
+                measured = np.array([_measured(libsumo, number) for number in links])
+                known = self.memory * known + (1.0 - self.memory) * measured
+                for number in links:
+                    # SUMO takes no negative times; a subsidy ends at a free road.
+                    libsumo.edge.adaptTraveltime(f"e{number}", max(float(known[number, 0] + extra[number]), 0.0))
+                    libsumo.edge.adaptTraveltime(f"x{number}", float(known[number, 1]))
+                due = now + self.update
+            libsumo.simulationStep()
+            for vehicle in libsumo.simulation.getDepartedIDList():
+                libsumo.vehicle.rerouteTraveltime(vehicle, False)
+
+    def _read(self, here: Path, departures: Vector) -> Traffic:
+        """Read what was measured; trips that did not end count until the end of the run."""
+        entered, spent = np.zeros(self.network.links), np.zeros(self.network.links)
+        for edge in ElementTree.parse(here / "edges.out.xml").iter("edge"):
+            kind, number = edge.get("id", "?")[0], edge.get("id", "?")[1:]
+            if kind in "ex" and number.isdigit():
+                spent[int(number)] += float(edge.get("sampledSeconds", 0.0)) / self.second
+                entered[int(number)] += float(edge.get("entered", 0.0)) if kind == "e" else 0.0
+        ends = np.full(departures.size, self.horizon)
+        for trip in ElementTree.parse(here / "trips.out.xml").iter("tripinfo"):
+            arrival = float(trip.get("arrival", -1.0))
+            if arrival >= 0:
+                ends[int(trip.get("id", "0"))] = arrival
+        total = float((ends - departures).sum()) / self.second
+        return Traffic(entered, spent, total - float(spent.sum()))
+
+
+def _measured(libsumo: Any, number: int) -> tuple[float, float]:
+    """Return the current travel times of both parts of a link."""
+    return libsumo.edge.getTraveltime(f"e{number}"), libsumo.edge.getTraveltime(f"x{number}")
+
+
+# ---- SUMO's files ---------------------------------------------------------------------------------------------
+
+
+def _save(root: ElementTree.Element, path: Path) -> None:
+    ElementTree.ElementTree(root).write(path, encoding="utf-8", xml_declaration=True)
+
+
+def _zones(network: Network) -> list[int]:
+    demand = network.demand
+    return [int(zone) for zone in np.unique(np.concatenate([demand.origin, demand.destination]))]
+
+
+def build_network(simulator: SumoSimulator, folder: Path) -> None:
+    """Write nodes, edges and their capacities, and have SUMO's netconvert join them into a network.
+
+    A link is two edges: ``e``, where vehicles queue, and ``x``, a short exit with the link's capacity; SUMO limits
+    what *enters* an edge, and the queue before a link of one edge would not be seen in its travel time. Every zone
+    gets an edge to depart from and one to arrive at, so that the choice of the first road is free.
+    """
+    network = simulator.network
+    places = layout(network)
+    places = (places - places.min(axis=0)) * simulator.metre
+    nodes, edges = ElementTree.Element("nodes"), ElementTree.Element("edges")
+    types = ElementTree.Element("additional")
+    for node, place in enumerate(places):
+        _node(nodes, f"n{node}", place)
+    for zone in _zones(network):
+        _node(nodes, f"z{zone}", places[zone] + 40.0)
+        _edge(edges, f"in{zone}", f"z{zone}", f"n{zone}", _FEEDER_LANES, 25.0, 50.0, "feeder")
+        _edge(edges, f"out{zone}", f"n{zone}", f"z{zone}", _FEEDER_LANES, 25.0, 50.0, "feeder")
+    _headway(types, "feeder", 0.3)
+    _headway(types, "road", 0.6 * 3600.0 / _LANE_PER_HOUR)
+    seconds = np.maximum(network.latency.base * simulator.second, 1.0)
+    metres = np.where(network.length > 0, network.length * simulator.metre, 10.0 * seconds)
+    lanes = np.maximum(np.ceil(network.latency.capacity / _LANE_PER_HOUR), 1.0).astype(int)
+    headway = np.minimum(3600.0 * lanes / network.latency.capacity, 60.0)
+    for number in range(network.links):
+        start, end = places[network.tail[number]], places[network.head[number]]
+        _node(nodes, f"m{number}", start + _EXIT_AT * (end - start))
+        ends, speed = (int(network.tail[number]), int(network.head[number])), float(metres[number] / seconds[number])
+        road, exit_ = _EXIT_AT * metres[number], (1.0 - _EXIT_AT) * metres[number]
+        _edge(edges, f"e{number}", f"n{ends[0]}", f"m{number}", int(lanes[number]), speed, float(road), "road")
+        _edge(edges, f"x{number}", f"m{number}", f"n{ends[1]}", int(lanes[number]), speed, float(exit_), f"t{number}")
+        _headway(types, f"t{number}", float(headway[number]))
+    for root, name in ((nodes, "city.nod.xml"), (edges, "city.edg.xml"), (types, "types.xml")):
+        _save(root, folder / name)
+    _convert(folder)
+
+
+def _headway(types: ElementTree.Element, name: str, seconds: float) -> None:
+    """Set the seconds between vehicles on a type of edge; in SUMO's own default a jam alone halves the capacity."""
+    taus = dict.fromkeys(("tauff", "taufj", "taujf", "taujj"), f"{seconds:.4f}")
+    ElementTree.SubElement(ElementTree.SubElement(types, "type", id=name), "meso", taus)
+
+
+def _node(nodes: ElementTree.Element, name: str, place: Vector) -> None:
+    ElementTree.SubElement(nodes, "node", id=name, x=f"{place[0]:.2f}", y=f"{place[1]:.2f}", type="priority")
+
+
+def _edge(
+    edges: ElementTree.Element, name: str, start: str, end: str, lanes: int, speed: float, length: float, kind: str
+) -> None:
+    ElementTree.SubElement(edges, "edge", {
+        "id": name, "from": start, "to": end, "numLanes": f"{lanes}", "speed": f"{speed:.4f}",
+        "length": f"{max(length, 1.0):.2f}", "type": kind,
+    })  # fmt: skip
+
+
+def _convert(folder: Path) -> None:
+    _, programs = _packages()
+    command = [
+        str(programs / "netconvert"), "--node-files", str(folder / "city.nod.xml"), "--edge-files",
+        str(folder / "city.edg.xml"), "--output-file", str(folder / "city.net.xml"), "--no-turnarounds", "true",
+        "--no-warnings", "true", "--xml-validation", "never", "--offset.disable-normalization", "true",
+    ]  # fmt: skip
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise FollowerFailure(f"netconvert could not build the network: {done.stderr.strip()[:500]}")
+
+
+def write_trips(simulator: SumoSimulator, path: Path, seed: int) -> Vector:
+    """Write the trips of one run in the order of departure; return the departure times.
+
+    The number of trips of a pair is its demand over the loading period, rounded at random; both the rounding and the
+    departure times are functions of the seed alone, never of the tolls.
+    """
+    demand = simulator.network.demand
+    draw = Keys(seed).generator(Role.NOISE)
+    expected = demand.trips * simulator.loading / 3600.0
+    counts = np.floor(expected + draw.uniform(0.0, 1.0, expected.size)).astype(np.int64)
+    pair = np.repeat(np.arange(expected.size), counts)
+    departures = np.round(draw.uniform(0.0, simulator.loading, pair.size), 2)
+    order = np.argsort(departures, kind="stable")
+    root = ElementTree.Element("routes")
+    for number, index in enumerate(order.tolist()):
+        ElementTree.SubElement(root, "trip", {
+            "id": f"{number}", "depart": f"{departures[index]:.2f}", "from": f"in{demand.origin[pair[index]]}",
+            "to": f"out{demand.destination[pair[index]]}", "departLane": "best", "departSpeed": "max",
+        })  # fmt: skip
+    _save(root, path)
+    return departures[order]
+
+
+def write_measures(simulator: SumoSimulator, path: Path) -> None:
+    """Ask SUMO to measure every edge over the whole run."""
+    root = ElementTree.Element("additional")
+    ElementTree.SubElement(root, "edgeData", id="all", file=str(path.parent / "edges.out.xml"), excludeEmpty="true",
+                           period=f"{simulator.horizon:g}")  # fmt: skip
+    _save(root, path)

@@ -1,0 +1,190 @@
+"""What every simulator has in common: runs at tolls and a seed, averages over seeds, and the leader's problem on them.
+
+A simulated response is y = (vehicles that entered each link, time spent on each link, time waited at the start), so
+that revenue and total travel time are known, linear functions of tolls and response.
+
+Responses of simulators are noisy and piecewise constant: a vehicle changes its route or does not. Differences are
+meaningful only over tolls of seconds, not hundredths (``advised_radius``). Noise is handled by common random numbers
+(the same seeds at every toll, so that luck cancels in comparisons) and averaging over them; a result is judged on
+seeds the optimiser never saw (``held_out``).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from numpy.random import Generator
+
+from pzos.errors import Faults
+from pzos.leader import Leader, leader_from_functions
+from pzos.networks.demand import Indices
+from pzos.networks.network import Network
+from pzos.networks.tolls import chosen_links
+from pzos.problem import Problem
+from pzos.sets import Box
+from pzos.types import Matrix, Vector
+
+WEIGHTS = ("revenue", "travel_time", "toll_squares")
+"""What the leader of a simulated city may weigh; travel time counts waiting and trips that did not end."""
+
+
+class Traffic(NamedTuple):
+    """One run: vehicles that entered each link, time spent on each link (units of time), time waited at the start."""
+
+    entered: Vector
+    spent: Vector
+    waited: float
+
+    @property
+    def total_time(self) -> float:
+        """Return the time of all vehicles from their wish to depart until they arrive, or the run ends."""
+        return float(self.spent.sum()) + self.waited
+
+
+class Simulator(ABC):
+    """A traffic simulator of a network: a pure function of tolls (in units of time, one per link) and a seed."""
+
+    network: Network
+
+    @abstractmethod
+    def run(self, tolls: npt.ArrayLike, seed: int) -> Traffic:
+        """Simulate once."""
+
+
+@dataclass(frozen=True, eq=False)
+class SimulatedTravellers:
+    """Tolls on ``links`` in, the mean response over ``seeds`` out: the same seeds at every toll."""
+
+    simulator: Simulator
+    links: Indices
+    seeds: tuple[int, ...]
+
+    def __call__(self, x: Vector) -> Vector:
+        """Answer one query by one run per seed."""
+        mean: Vector = np.mean([self.once(x, seed) for seed in self.seeds], axis=0)
+        return mean
+
+    def once(self, x: Vector, seed: int) -> Vector:
+        """Return the response of a single run."""
+        tolls = np.zeros(self.simulator.network.links)
+        tolls[self.links] = x
+        traffic = self.simulator.run(tolls, seed)
+        return np.concatenate([traffic.entered, traffic.spent, [traffic.waited]])
+
+    def fresh(self, x: Vector, generator: Generator) -> Vector:
+        """Answer with seeds from ``generator``: for ``pzos.seeded(travellers.fresh, common=True)``."""
+        seeds = generator.integers(0, 2**31 - 1, len(self.seeds))
+        mean: Vector = np.mean([self.once(x, int(seed)) for seed in seeds], axis=0)
+        return mean
+
+
+def simulated_toll_problem(
+    simulator: Simulator,
+    links: Iterable[Any] | None = None,
+    objective: str | Mapping[str, float] = "travel_time",
+    *,
+    upper: npt.ArrayLike,
+    x0: npt.ArrayLike = 0.0,
+    seeds: Sequence[int] = (0, 1, 2, 3),
+) -> Problem:
+    """Return the problem of choosing tolls between 0 and ``upper`` (units of time) on ``links`` of a simulated city.
+
+    ``objective``: "revenue" (maximised), "travel_time" or "toll_squares" (minimised), or a mix of them such as
+    ``{"revenue": 1.0, "travel_time": -0.5}`` (maximised).
+    """
+    faults = Faults("simulated_toll_problem")
+    faults.check(isinstance(simulator, Simulator), "simulator", simulator, "a Simulator", "e.g. UxsimSimulator(city)")
+    faults.raise_if_any()
+    chosen = chosen_links(simulator.network, links)
+    weights = {objective: 1.0} if isinstance(objective, str) else {str(k): float(v) for k, v in objective.items()}
+    faults.check(bool(weights) and set(weights) <= set(WEIGHTS), "objective", objective, f"names out of {WEIGHTS}",
+                 "the simulator tells vehicles and times only")  # fmt: skip
+    faults.check(len(seeds) > 0, "seeds", seeds, "at least one", "four average most of the noise out")
+    faults.raise_if_any()
+    size, high = chosen.size, np.broadcast_to(np.asarray(upper, dtype=np.float64), chosen.shape)
+    minimised = isinstance(objective, str) and objective != "revenue"
+    return Problem(
+        simulated_leader(simulator.network.links, chosen, weights),
+        SimulatedTravellers(simulator, chosen, tuple(int(seed) for seed in seeds)),
+        np.broadcast_to(np.asarray(x0, dtype=np.float64), (size,)).copy(),
+        Box(np.zeros(size), high),
+        "min" if minimised else "max",
+        f"tolls on {size} links of {simulator.network.name}, {type(simulator).__name__}",
+    )
+
+
+def simulated_leader(count: int, links: Indices, weights: Mapping[str, float]) -> Leader:
+    """Return the leader  sum of weight times objective  of a simulated response of ``count`` links."""
+
+    def everything(x: Vector, y: Vector) -> tuple[float, Vector, Vector]:
+        value, grad_x, grad_y = 0.0, np.zeros(x.size), np.zeros(y.size)
+        for name, weight in weights.items():
+            if name == "revenue":
+                value += weight * float(x @ y[links])
+                grad_x += weight * y[links]
+                grad_y[links] += weight * x
+            elif name == "travel_time":
+                value += weight * float(y[count:].sum())
+                grad_y[count:] += weight
+            else:
+                value += weight * float(x @ x)
+                grad_x += 2.0 * weight * x
+        return value, grad_x, grad_y
+
+    title = " + ".join(f"{weight:g} {name}" for name, weight in weights.items())
+    return leader_from_functions(lambda x, y: everything(x, y)[0], value_and_gradients=everything, name=title)
+
+
+def held_out(problem: Problem, x: npt.ArrayLike, seeds: Sequence[int]) -> Vector:
+    """Return F at ``x`` for each of these seeds alone; choose seeds that the optimiser has not used."""
+    travellers = simulated_travellers(problem)
+    point = np.asarray(x, dtype=np.float64)
+    return np.array([problem.leader.value(point, travellers.once(point, int(seed))) for seed in seeds])
+
+
+def simulated_travellers(problem: Problem) -> SimulatedTravellers:
+    """Return the simulated followers of a problem."""
+    inner = getattr(problem.follower, "function", None)
+    if not isinstance(inner, SimulatedTravellers):
+        faults = Faults("simulated_travellers")
+        faults.check(False, "problem", problem.name, "a problem of simulated_toll_problem", "make it with that")
+        faults.raise_if_any()
+    return inner  # type: ignore[return-value]
+
+
+class Sensitivity(NamedTuple):
+    """How much the entered vehicles change, relative to their number, for a step of this size, and for the seed."""
+
+    step: float
+    change: float
+    noise: float
+
+
+def sensitivity(problem: Problem, steps: Sequence[float], directions: Matrix) -> list[Sensitivity]:
+    """Measure the response to steps of several sizes along ``directions`` (rows) from x0: what a radius can see.
+
+    ``change`` is the mean over directions with common seeds; ``noise`` the spread between single seeds at x0.
+    """
+    travellers = simulated_travellers(problem)
+    count = travellers.simulator.network.links
+    single = np.array([travellers.once(problem.x0, seed)[:count] for seed in travellers.seeds])
+    here = single.mean(axis=0)
+    size = float(np.linalg.norm(here))
+    noise = float(np.linalg.norm(single.std(axis=0))) / size
+    rows = []
+    for step in steps:
+        moved = [problem.domain.project(problem.x0 + step * direction) for direction in directions]
+        change = np.mean([np.linalg.norm(travellers(x)[:count] - here) for x in moved]) / size
+        rows.append(Sensitivity(float(step), float(change), noise))
+    return rows
+
+
+def advised_radius(rows: Sequence[Sensitivity]) -> float:
+    """Return the smallest step whose effect exceeds the noise of a mean over the seeds, else the largest tried."""
+    seen = [row.step for row in sorted(rows) if row.change > row.noise]
+    return seen[0] if seen else max(row.step for row in rows)

@@ -1,0 +1,119 @@
+"""GMNS tables and tables in memory."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pzos.errors import InvalidInput
+from pzos.networks import Network, generated_city, network_from_table, read_gmns, write_gmns
+
+NODE = "node_id,x_coord,y_coord,zone_id\n10,0,0,1\n20,1,0,\n30,2,0,2\n"
+LINK = (
+    "link_id,from_node_id,to_node_id,directed,length,lanes,capacity,free_speed,vdf_fftt\n"
+    "1,10,20,0,1.5,2,900,60,\n2,20,30,1,1,1,1000,,0.5\n"
+)
+DEMAND = "o_zone_id,d_zone_id,volume\n1,2,100\n\n2,2,7\n"
+
+
+def folder(place: Path, node: str = NODE, link: str = LINK, demand: str = DEMAND) -> Path:
+    for name, text in (("node", node), ("link", link), ("demand", demand)):
+        (place / f"{name}.csv").write_text(text, encoding="utf-8")
+    return place
+
+
+def test_times_capacities_and_directions(tmp_path: Path) -> None:
+    network = read_gmns(folder(tmp_path))
+    assert network.node_ids.tolist() == [10, 30, 20]  # zones first
+    ends = [
+        (int(network.node_ids[a]), int(network.node_ids[b])) for a, b in zip(network.tail, network.head, strict=True)
+    ]
+    assert ends == [(10, 20), (20, 10), (20, 30)]
+    assert network.latency.base.tolist() == [1.5, 1.5, 0.5]
+    assert network.latency.capacity.tolist() == [1800, 1800, 1000]
+    np.testing.assert_allclose(network.latency.rise, 0.15 * network.latency.base)
+    assert network.demand.total == 100
+    assert network.assign().flow.tolist() == [100, 0, 100]
+
+
+@pytest.mark.parametrize(
+    ("part", "old", "new", "expected"),
+    [
+        ("link", "1.5,2,900", "1.5,2,lots", "link.csv:2: capacity 'lots': expected a number"),
+        ("link", "1.5,2,900", "1.5,2,-9", "link.csv:2: capacity -18: expected a number >= 0"),
+        ("link", "900,60,", "900,0,", "link.csv:2: free_speed 0: expected a number > 0"),
+        ("link", "1000,,0.5", "0,,0.5", "link.csv:3: capacity 0: expected a number > 0"),
+        ("link", "2,20,30", "2,20,99", "link.csv:3: to_node_id 99: expected a node_id of node.csv"),
+        ("link", "from_node_id", "from", "link.csv:1: column 'from_node_id' is missing"),
+        ("node", "20,1,0,", "20,1,0,1", "node.csv:3: zone 1 has a second node"),
+        ("node", "20,1,0,", "20,1,0,west", "node.csv:3: zone_id 'west': expected a number"),
+        ("demand", "1,2,100", "1,5,100", "demand.csv:2: d_zone_id 5: expected a zone_id of node.csv"),
+        ("demand", "1,2,100", "1,2,-4", "demand.csv:2: volume -4: expected a number >= 0"),
+        ("demand", "1,2,100", "1,2,", "demand.csv:2: volume is empty: expected a number"),
+    ],
+)
+def test_faults_name_file_and_line(tmp_path: Path, part: str, old: str, new: str, expected: str) -> None:
+    texts = {"node": NODE, "link": LINK, "demand": DEMAND}
+    assert old in texts[part]
+    texts[part] = texts[part].replace(old, new)
+    with pytest.raises(InvalidInput) as caught:
+        read_gmns(folder(tmp_path, **texts))
+    assert expected in str(caught.value)
+
+
+@pytest.mark.parametrize("closed", [0, 5])
+def test_writing_and_reading_back_keeps_the_equilibrium(tmp_path: Path, closed: int) -> None:
+    city = replace(generated_city(4, 5, zones=5, seed=2), first_thru=closed)
+    write_gmns(city, tmp_path)
+    back = read_gmns(tmp_path)
+    assert back.first_thru == closed
+    order = np.lexsort((city.node_ids[city.head], city.node_ids[city.tail]))
+    other = np.lexsort((back.node_ids[back.head], back.node_ids[back.tail]))
+    np.testing.assert_allclose(back.assign().flow[other], city.assign().flow[order], rtol=1e-5, atol=1e-3)
+    assert back.assign().objective == pytest.approx(city.assign().objective, rel=1e-9)
+
+
+def test_what_the_format_cannot_hold_is_refused(tmp_path: Path, city: Network) -> None:
+    own = replace(city, latency=city.latency.with_own(lambda link, flow: flow, lambda link, flow: 1.0))
+    with pytest.raises(InvalidInput, match="own functions"):
+        write_gmns(own, tmp_path)
+    steep = replace(city, latency=replace(city.latency, base=0 * city.latency.base))
+    with pytest.raises(InvalidInput, match="free-flow time"):
+        write_gmns(steep, tmp_path)
+
+
+def test_tables_in_memory() -> None:
+    links = {"from": [1, 2, 1], "to": [2, 3, 3], "free_flow_time": [1.0, 1.0, 5.0], "capacity": [10, 10, 10]}
+    trips = {"origin": [1], "destination": [3], "trips": [4]}
+    network = network_from_table(links, trips, {"node": [1, 3], "x": [0, 1], "y": [0, 1]})
+    assert network.node_ids.tolist() == [1, 3, 2]
+    assert network.assign().flow.tolist() == [4, 4, 0]
+    assert network.coordinates is not None
+    assert np.isnan(network.coordinates[2]).all()
+    shut = network_from_table(links, trips, closed=[2])
+    assert shut.first_thru == 1
+    assert shut.assign().flow.tolist() == [0, 0, 4]
+    low = network_from_table(links, trips, first_thru=3)
+    assert low.assign().flow.tolist() == [0, 0, 4]
+    constant = network_from_table({k: v for k, v in links.items() if k != "capacity"}, trips)
+    assert (constant.latency.rise == 0).all()
+
+
+def test_tables_in_memory_with_faults() -> None:
+    with pytest.raises(InvalidInput, match=r"(?s)2 faults.*links\['to'\].*trips\['trips'\]"):
+        network_from_table({"from": [1], "free_flow_time": [1]}, {"origin": [1], "destination": [2], "trips": ["x"]})
+    with pytest.raises(InvalidInput, match="1 rows"):
+        network_from_table(
+            {"from": [1], "to": [2], "free_flow_time": [1], "b": [1, 2]},
+            {"origin": [1], "destination": [2], "trips": [1]},
+        )
+
+
+def test_data_frames_are_tables() -> None:
+    pandas = pytest.importorskip("pandas")
+    links = pandas.DataFrame({"from": [1, 2], "to": [2, 1], "free_flow_time": [1.0, 2.0]})
+    trips = pandas.DataFrame({"origin": [1], "destination": [2], "trips": [3.0]})
+    assert network_from_table(links, trips).assign().total_travel_time == 3.0

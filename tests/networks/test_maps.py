@@ -1,0 +1,83 @@
+"""Maps: places for every node, whatever is known, and a picture that shows tolls."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pzos.errors import MissingExtra
+from pzos.networks import Demand, Latency, Network
+from pzos.networks.maps import beside_each_other, draw_map, layout
+
+
+def test_nodes_without_coordinates_stand_between_their_neighbours(city: Network) -> None:
+    places = city.coordinates.copy()
+    assert np.array_equal(layout(city), places)
+    hidden = places.copy()
+    hidden[[3, 4]] = np.nan
+    filled = layout(replace(city, coordinates=hidden))
+    assert np.isfinite(filled).all()
+    known = np.setdiff1d(np.arange(city.nodes), [3, 4])
+    np.testing.assert_array_equal(filled[known], places[known])
+    assert np.abs(filled[[3, 4]] - places[[3, 4]]).max() < 3.0
+
+
+def test_a_layout_by_travel_time_resembles_the_city(city: Network) -> None:
+    blind = replace(city, coordinates=None)
+    places = layout(blind)
+    assert places.shape == (city.nodes, 2)
+    assert np.array_equal(places, layout(replace(city, coordinates=np.full((city.nodes, 2), np.nan))))
+    true = city.coordinates
+    far = np.linalg.norm(true[:, None] - true[None], axis=2).ravel()
+    drawn = np.linalg.norm(places[:, None] - places[None], axis=2).ravel()
+    assert np.corrcoef(far, drawn)[0, 1] > 0.75  # the ring is fast, so it is drawn short
+
+
+def test_layouts_of_tiny_and_broken_networks() -> None:
+    two = Network.from_arrays([0], [1], Latency.affine([0.0], 0.0), Demand.from_list([0], [1], [1.0]))
+    assert np.isfinite(layout(two)).all()
+    apart = Network.from_arrays([0, 2], [1, 3], Latency.affine([1.0, 1.0], 0.0), Demand.from_list([0], [1], [1.0]))
+    assert np.isfinite(layout(apart)).all()
+
+
+def test_both_directions_of_a_street_are_apart(city: Network) -> None:
+    segments = beside_each_other(layout(city), city)
+    there = next(i for i in range(city.links) if city.tail[i] < city.head[i])
+    back = city.link_number((int(city.node_ids[city.head[there]]), int(city.node_ids[city.tail[there]])))
+    assert np.abs(segments[there][0] - segments[back][1]).max() > 0.0
+
+
+@pytest.mark.parametrize("subsidy", [False, True])
+def test_a_map_colours_tolls_and_draws_flow_as_width(tmp_path: Path, city: Network, subsidy: bool) -> None:
+    pytest.importorskip("matplotlib", reason="extra plot is not installed")
+    tolls = np.zeros(city.links)
+    tolls[[0, 7]] = 1.0, -0.3 if subsidy else 2.0
+    before, after = city.assign(), city.assign(tolls)
+    figure = draw_map(before, after, tmp_path / "map.png")
+    assert (tmp_path / "map.png").stat().st_size > 10_000
+    left, right, bar = figure.axes
+    assert "before" in left.get_title()
+    assert "after" in right.get_title()
+    assert "toll" in bar.get_ylabel()
+    assert ("subsidies" in bar.get_ylabel()) is subsidy
+    plain, coloured = left.collections[1], right.collections[3]
+    assert len(coloured.get_segments()) == 2
+    widths = np.asarray(plain.get_linewidths())
+    np.testing.assert_allclose(widths / widths.max(), before.flow / before.flow.max(), rtol=1e-9)
+
+
+def test_a_map_without_tolls_has_no_scale(city: Network) -> None:
+    pytest.importorskip("matplotlib", reason="extra plot is not installed")
+    figure = draw_map(city.assign(), city.assign())
+    assert len(figure.axes) == 2
+
+
+def test_a_missing_matplotlib_names_the_extra(city: Network, monkeypatch: pytest.MonkeyPatch) -> None:
+    import sys
+
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    with pytest.raises(MissingExtra, match=r"pzos\[plot\]"):
+        draw_map(city.assign(), city.assign())

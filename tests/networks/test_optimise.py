@@ -1,0 +1,112 @@
+"""Searching tolls: starts, the uniform toll, and never worse than either."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import pzos
+from pzos.errors import FollowerFailure, InvalidInput
+from pzos.networks import Demand, Latency, Network, generated_city
+from pzos.networks.optimise import best_uniform, marginal_cost_trials, optimise_tolls, value_at
+
+
+def test_marginal_cost_tolls_lead_to_the_system_optimum(city: Network) -> None:
+    problem = city.toll_problem(None, "travel_time")
+    best = city.system_optimum().total_travel_time
+    free = city.assign().total_travel_time
+    values = [trial.value for trial in marginal_cost_trials(problem, 8)]
+    assert (values[-1] - best) <= 0.01 * (free - best)
+
+
+def test_the_search_is_never_worse_than_its_start(city: Network) -> None:
+    problem = city.toll_problem([0, 5, 9, 20], "revenue", upper=4.0)
+    found = optimise_tolls(problem, 4.0, queries=40, progress=False)
+    assert found.queries <= 40
+    assert found.untolled == 0.0
+    assert found.value >= max(found.start.value, found.uniform.value)
+    assert found.value == pytest.approx(value_at(problem, found.x), rel=1e-12)
+    assert problem.domain.contains(found.x)
+
+
+def test_a_result_that_is_worse_than_the_start_is_not_taken(city: Network) -> None:
+    problem = city.toll_problem([0, 5], "travel_time", upper=2.0)
+    wild = pzos.PZOS(step=1e3, radius=0.1)
+    found = optimise_tolls(problem, 2.0, wild, queries=30, progress=False)
+    assert found.value <= found.start.value
+
+
+def test_uniform_tolls_of_pigou() -> None:
+    network = Network.from_arrays(
+        [0, 0], [1, 1], Latency.affine([1.0, 0.0], [0.0, 1.0]), Demand.from_list([0], [1], [1.0])
+    )
+    problem = network.toll_problem([1], "travel_time")
+    assert best_uniform(problem, 1.0, 11).toll == pytest.approx(0.5)
+    assert best_uniform(problem, 1.0, 11).value == pytest.approx(0.75)
+    found = optimise_tolls(problem, 1.0, queries=20, progress=False)
+    assert found.uniform.toll == pytest.approx(0.5)
+    with pytest.raises(InvalidInput, match="highest"):
+        best_uniform(problem, 0.0)
+    with pytest.raises(InvalidInput, match="points"):
+        best_uniform(problem, 1.0, 1)
+    with pytest.raises(InvalidInput, match=r"(?s)2 faults.*uniform.*queries"):
+        optimise_tolls(problem, 1.0, uniform=1, queries=3)
+
+
+def test_followers_that_do_not_answer_are_named(city: Network) -> None:
+    def broken(x: np.ndarray) -> np.ndarray:
+        raise RuntimeError("the model crashed")
+
+    problem = city.toll_problem([0], "travel_time", follower=broken, upper=1.0)
+    assert not list(marginal_cost_trials(problem, 3))  # nothing is known of other models
+    with pytest.raises(FollowerFailure, match="crashed"):
+        value_at(problem, np.zeros(1))
+
+
+def test_classes_that_pay_set_the_value_of_marginal_costs() -> None:
+    city = generated_city(4, 4, zones=6, congestion=1.5, seed=2)
+    dear = city.with_classes([3.0])
+    one = list(marginal_cost_trials(city.toll_problem(None, "travel_time"), 2))
+    three = list(marginal_cost_trials(dear.toll_problem(None, "travel_time"), 2))
+    np.testing.assert_allclose(three[0].x, 3 * one[0].x, rtol=1e-9)
+    assert three[1].value == pytest.approx(one[1].value, rel=1e-6)
+
+
+def test_faults_of_a_toll_problem_are_told_together(city: Network) -> None:
+    with pytest.raises(InvalidInput, match=r"(?s)3 faults.*x0.*lower.*upper"):
+        city.toll_problem([0, 1], x0=[1, 2, 3], lower=[0], upper=[1, 2, 3])
+    with pytest.raises(InvalidInput, match="a finite number"):
+        city.toll_problem([0], {"revenue": "much"})
+    with pytest.raises(InvalidInput, match="upper >= lower"):
+        city.toll_problem([0], lower=2.0, upper=1.0)
+
+
+def test_emissions_need_plausible_lengths(city: Network) -> None:
+    from dataclasses import replace
+
+    feet = replace(city, length=3281 * city.length)
+    with pytest.raises(InvalidInput, match="km and times in minutes"):
+        feet.toll_problem([0], "emissions")
+    rows = [name for name, _, _ in _report(feet).rows()]
+    assert not any("emissions" in name for name in rows)
+    assert any("emissions" in name for name, _, _ in _report(city).rows())
+
+
+def _report(network: Network):
+    from pzos.networks import toll_report
+
+    free = network.assign()
+    return toll_report(free, network.assign(np.full(network.links, 0.1)), np.arange(network.links))
+
+
+def test_the_report_splits_costs_by_class(city: Network) -> None:
+    report = _report(city.with_classes([0.5, 2.0], names=["poor", "rich"]))
+    rows = {name: (before, after) for name, before, after in report.rows()}
+    for name, worth in (("poor", 0.5), ("rich", 2.0)):
+        time, toll, cost = (
+            rows[f"{kind}, {name}"][1] for kind in ("time per trip", "toll per trip (money)", "cost per trip (time)")
+        )
+        assert cost == pytest.approx(time + toll / worth, rel=1e-9)
+    trips = city.demand.total / 2
+    paid = sum(rows[f"toll per trip (money), {name}"][1] for name in ("poor", "rich")) * trips
+    assert paid == pytest.approx(report.revenue, rel=1e-9)

@@ -1,0 +1,95 @@
+"""Followers that fail in every way; at the top level of a module, so that worker processes can import them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+SLEEPER = [sys.executable, "-c", "import time; time.sleep(600)"]
+
+
+def kinked(x: np.ndarray) -> np.ndarray:
+    return np.abs(x - 0.3)
+
+
+def double(value: int) -> int:
+    return 2 * value
+
+
+def crash(x: object) -> None:
+    raise ValueError(f"no equilibrium at {x}")
+
+
+def unsendable(x: object) -> object:
+    return lambda: x
+
+
+def blas_threads(_: object) -> list[int]:
+    import scipy.linalg  # noqa: F401
+    from threadpoolctl import threadpool_info
+
+    return [int(info["num_threads"]) for info in threadpool_info()]
+
+
+class UnsendableError(Exception):
+    """An exception that pickle cannot rebuild."""
+
+    def __init__(self, first: str, second: str) -> None:
+        super().__init__(f"{first} {second}")
+
+
+def crash_unsendably(x: object) -> None:
+    raise UnsendableError("no", "luck")
+
+
+class Noting:
+    """Notes its calls in a folder, one file each; ``how`` says what the first ``times`` of them do."""
+
+    def __init__(self, folder: Path, how: str = "", times: int = 10**6) -> None:
+        self.folder, self.how, self.times = folder, how, times
+
+    def calls(self) -> int:
+        return len(list(self.folder.glob("call-*")))
+
+    def started(self) -> list[int]:
+        return [int(path.read_text()) for path in self.folder.glob("pid-*")]
+
+    def __call__(self, x: np.ndarray) -> np.ndarray:
+        number = self.calls()
+        (self.folder / f"call-{os.getpid()}-{time.monotonic_ns()}").touch()
+        if number < self.times:
+            self._misbehave()
+        if self.how == "nan" and number < self.times:
+            return np.full(x.size, np.nan)
+        return kinked(x)[: 1 if self.how == "short" and number == self.times else None]
+
+    def _misbehave(self) -> None:
+        if self.how == "die":
+            os.kill(os.getpid(), signal.SIGKILL)
+        if self.how == "raise":
+            raise ValueError("the simulator crashed")
+        if self.how == "hang":
+            for own_session in (False, True):
+                child = subprocess.Popen(SLEEPER, start_new_session=own_session)
+                (self.folder / f"pid-{child.pid}").write_text(str(child.pid))
+            time.sleep(600.0)
+
+
+def gone(process: int, patience: float = 20.0) -> bool:
+    """Tell whether a process has ended (or is a zombie nobody has collected), waiting a while for it."""
+    until = time.monotonic() + patience
+    while time.monotonic() < until:
+        stat = Path(f"/proc/{process}/stat")
+        try:
+            if stat.read_text().rpartition(")")[2].split()[0] == "Z":
+                return True
+        except (FileNotFoundError, ProcessLookupError):
+            return True
+        time.sleep(0.02)
+    return False
