@@ -288,6 +288,6 @@ def test_declarations_that_do_not_fit_the_answers_are_named():
 
 
 def test_the_trajectory_is_the_golden_one():
-    """Looser than for the smoothing methods: Cholesky factors and L-BFGS-B round differently from library to library."""
+    """Looser than for the smoothing methods: Cholesky factors and L-BFGS-B round differently elsewhere."""
     _, asked, _ = play(small.problem(domain=pzos.Nonnegative()), CompositeTrustRegion(), steps=13, seed=2024)
     np.testing.assert_allclose([asked[i].x for i in (1, 4, 8)], GOLDEN_TRUST, rtol=1e-4, atol=1e-6)
