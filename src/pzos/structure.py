@@ -69,9 +69,10 @@ def conserved(A: npt.ArrayLike | None = None, b: npt.ArrayLike | None = None) ->
     if A is not None:
         laws = np.atleast_2d(np.array(A, dtype=np.float64))
         faults.check(laws.ndim == 2, "A", A, "a matrix, one law per row", "give one row per conserved sum")
-        faults.check(bool(np.isfinite(laws).all()), "A", A, "finite numbers", "remove NaN and infinity")
-        independent = laws.ndim == 2 and np.linalg.matrix_rank(laws) == laws.shape[0]
-        faults.check(independent, "A", A, "independent rows", "drop laws that follow from the others")
+        finite = faults.check(bool(np.isfinite(laws).all()), "A", A, "finite numbers", "remove NaN and infinity")
+        if finite and laws.ndim == 2:
+            independent = bool(np.linalg.matrix_rank(laws) == laws.shape[0])
+            faults.check(independent, "A", A, "independent rows", "drop laws that follow from the others")
     if b is not None:
         constants = np.atleast_1d(np.array(b, dtype=np.float64))
         rows = 1 if laws is None else laws.shape[0]

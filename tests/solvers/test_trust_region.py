@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
+import instances as small
 import pzos
+from golden import GOLDEN_TRUST
 from pzos.errors import InvalidInput
 from pzos.follower import seeded
 from pzos.games.cournot import CournotGame
@@ -283,3 +285,9 @@ def test_declarations_that_do_not_fit_the_answers_are_named():
         run(problem, 5)
     assert "own_effect" in str(error.value)
     assert "conserved" in str(error.value)
+
+
+def test_the_trajectory_is_the_golden_one():
+    """Looser than for the smoothing methods: Cholesky factors and L-BFGS-B round differently elsewhere."""
+    _, asked, _ = play(small.problem(domain=pzos.Nonnegative()), CompositeTrustRegion(), steps=13, seed=2024)
+    np.testing.assert_allclose([asked[i].x for i in (1, 4, 8)], GOLDEN_TRUST, rtol=1e-4, atol=1e-6)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import warnings
 from typing import Any
 
@@ -64,7 +65,8 @@ def pounders(case: Case, queries: int, seed: int) -> list[float]:
 
     far = 1e3 * size(case)
     lower, upper = _bounds(case, far)
-    with contextlib.suppress(Spent), warnings.catch_warnings(), np.errstate(all="ignore"):
+    talk = contextlib.redirect_stdout(io.StringIO())  # it prints why it ends
+    with contextlib.suppress(Spent), warnings.catch_warnings(), np.errstate(all="ignore"), talk:
         warnings.simplefilter("ignore")
         run(
             simulate, start, n, queries, 1e-13, 0.3 * size(case), outputs, lower, upper,

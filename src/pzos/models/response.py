@@ -9,7 +9,7 @@ obeys too. No matrix of size d_y by d_x is formed: memory is O(points (d_x + d_y
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -33,6 +33,11 @@ class ResponseModel:
     prior: LinearPrior
     bounds: Bounds
     kinked: bool = False
+    anchored: Vector = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        # m(d_j/l), the same at every x
+        object.__setattr__(self, "anchored", matern(self.geometry.lengths / self.scales.length))
 
     def predict(self, x: Vector) -> Vector:
         """Return M(x), before the bounds are applied."""
@@ -71,7 +76,7 @@ class ResponseModel:
             centre = _ROOT3 / scales.length * np.sqrt(squared)
             at_centre = float(np.exp(-centre))
             process = (1.0 + scaled) * decays
-            process += 1.0 - (1.0 + centre) * at_centre - matern(geometry.lengths / scales.length)
+            process += (1.0 - (1.0 + centre) * at_centre) - self.anchored
             basis = inner + size * size * process
         return self.base + self.prior.apply(s) + basis @ self.weights, decays, at_centre
 

@@ -74,7 +74,7 @@ def _alternating(x: Vector, low: Vector, high: Vector, domain: Domain) -> Vector
 
 
 def _kept(z: Vector, centre: Vector, radius: float, domain: Domain) -> Vector:
-    """Draw z back so that set and region hold exactly: a chord of a convex set lies in it."""
+    """Draw z back so that set and region hold exactly: a chord from the centre to a point of the set lies in it."""
     z = domain.project(z)
     size = float(np.abs(z - centre).max())
     return z if size <= radius else centre + (radius / size) * (z - centre)

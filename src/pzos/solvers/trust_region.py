@@ -23,7 +23,7 @@ from pzos.solvers.base import Outcome, Task
 from pzos.solvers.trust_judge import judged, smallest_radius
 from pzos.solvers.trust_scale import first_radius
 from pzos.solvers.trust_state import Kind, RegionState, TrialPlan, fitter, opening_contest, retuned
-from pzos.solvers.trust_step import Step, minimise, on_model
+from pzos.solvers.trust_step import Step, minimise, on_model, search
 from pzos.structure import declared
 from pzos.types import LeaderValue, Purpose, Vector
 
@@ -46,7 +46,7 @@ class CompositeTrustRegion:
     batch: int = 1
     points: int | None = None
     radius: float | None = None
-    iterations: int = 25
+    iterations: int = 16
     noisy: bool | None = None
 
     def __post_init__(self) -> None:
@@ -112,7 +112,7 @@ class CompositeTrustRegion:
             # The model itself has kinks at the bounds of the answers, where a smooth minimiser stalls.
             corner = min(_ROUNDING * float(np.abs(model.base).mean()), _ROUNDING_BY_RADIUS * radius)
             rounded = on_model(known.leader, known.sign, model.rounded(corner))
-            start = minimise(rounded, state.x, radius, known.domain, self.iterations).x
+            start, _ = search(rounded, state.x, radius, known.domain, self.iterations)
             step = minimise(objective, state.x, radius, known.domain, max(self.iterations // 3, 1), start)
             if step.predicted > _NEGLIGIBLE * max(abs(state.value), 1e-3):
                 return step

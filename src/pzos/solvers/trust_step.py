@@ -68,15 +68,20 @@ def minimise(
 ) -> Step:
     """Return the best point found within ``radius`` of the centre, searching from ``start`` (else the centre)."""
     here, _ = objective(centre)
+    x, value = search(objective, centre, radius, domain, iterations, start)
+    return Step(x, here - value, float(np.abs(x - centre).max()))
+
+
+def search(
+    objective: Objective, centre: Vector, radius: float, domain: Domain, iterations: int, start: Vector | None = None
+) -> tuple[Vector, float]:
+    """Return the best point found and its value; :func:`minimise` without the comparison."""
     bounds = bounds_of(domain, centre.size)
     begin = centre if start is None else start
     if bounds is None:
-        x, value = _projected(objective, begin, centre, radius, domain, iterations)
-    else:
-        lower, upper = np.maximum(bounds[0], centre - radius), np.minimum(bounds[1], centre + radius)
-        x, value = _boxed(objective, begin, lower, upper, iterations)
-    size = float(np.abs(x - centre).max())
-    return Step(x, here - value, size)
+        return _projected(objective, begin, centre, radius, domain, iterations)
+    lower, upper = np.maximum(bounds[0], centre - radius), np.minimum(bounds[1], centre + radius)
+    return _boxed(objective, begin, lower, upper, iterations)
 
 
 def _boxed(objective: Objective, start: Vector, lower: Vector, upper: Vector, iterations: int) -> tuple[Vector, float]:
