@@ -41,6 +41,7 @@ class Effort(NamedTuple):
     newton_below: float = 1e-3
     every: int = 4
     times: float = 16.0
+    stall: int = 3
 
 
 class Outcome(NamedTuple):
@@ -100,11 +101,14 @@ def _total_cost(paths: Paths, trips: Trips, cost: Matrix) -> float:
 
 
 @compiled
-def _improve(paths: Paths, gap: float, total: float, law: Law, state: Matrix, marks: Marks, effort: Effort) -> None:
+def _improve(
+    paths: Paths, gap: float, total: float, law: Law, state: Matrix, marks: Marks, effort: Effort, stalled: bool
+) -> None:
     """Bring the known paths to equilibrium: sweeps, and Newton steps between them as long as those pay.
 
     Newton steps cut off where paths empty are quick where they work and idle where travellers can swap roads at no
-    cost; after one that does not at least halve the excess, steps shortened as a whole take their place.
+    cost; one that does not at least halve the excess is the last of its round. When rounds have stalled, steps that
+    are shortened as a whole take their place.
     """
     choice = pairs_with_choice(paths)
     late = gap < effort.newton_below
@@ -120,7 +124,7 @@ def _improve(paths: Paths, gap: float, total: float, law: Law, state: Matrix, ma
         before = excess
         if newton and number > 0:
             newton_step(choice, paths, law, state, marks, effort.accuracy, effort.products, False)
-        elif late and number % effort.every != effort.every - 1:
+        elif stalled and late and number % effort.every != effort.every - 1:
             newton_step(choice, paths, law, state, marks, effort.accuracy, effort.products, True)
         elif number % effort.every == effort.every - 1:
             repeat_step(choice, paths, law, state, marks, earlier, effort.times)
@@ -178,4 +182,4 @@ def equilibrate(graph: Graph, trips: Trips, fixed: Matrix, law: Law, target: flo
         if since > effort.patience or number > effort.rounds:
             return Outcome(paths, state, gap, number, CYCLE if node >= 0 else TIRED, node, kind, into)
         paths = priced
-        _improve(paths, gap, total, law, state, marks, effort)
+        _improve(paths, gap, total, law, state, marks, effort, since >= effort.stall)
