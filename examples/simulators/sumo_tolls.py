@@ -1,10 +1,10 @@
-"""Tolls on a city simulated by SUMO: 40 queries, judged on seeds the optimiser never saw.
+"""Tolls on a city simulated by SUMO: 36 queries, judged on seeds the optimiser never saw.
 
     pip install "pzos[sumo]"
     python examples/simulators/sumo_tolls.py
 
 The leader wants the total travel time of all vehicles (waiting included) to go down and may toll the six links on
-which most time is spent. A query is two runs with the same two seeds at every toll. Vehicles choose their way, tolls
+which most time is spent. A query is five runs with the same five seeds at every toll. Vehicles choose their way, tolls
 included, as they depart. The response is piecewise constant, so the radius is a quarter of a minute of toll.
 """
 
@@ -18,7 +18,7 @@ from pzos.networks.optimise import optimise_tolls
 from pzos.networks.simulators.sumo import SumoSimulator
 from pzos.networks.simulators.traffic import held_out, simulated_toll_problem
 
-QUERIES, SEEDS, UNSEEN = 40, range(2), range(1000, 1012)
+QUERIES, SEEDS, UNSEEN = 36, range(5), range(1000, 1012)
 
 city = generated_city(4, 4, zones=5, congestion=0.8, seed=2)
 simulator = SumoSimulator(city, loading=600.0, horizon=2400.0)

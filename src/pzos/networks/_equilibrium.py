@@ -28,7 +28,9 @@ class Effort(NamedTuple):
     ``rounds`` of column generation at most, giving up after ``patience`` rounds without halving the gap (or with a
     negative cycle); in a round at most ``sweeps``, until the excess has fallen to ``early_drop`` times the round's
     gap, and to ``late_drop`` times it once the gap is below ``newton_below``: from then on sweeps alternate with
-    Newton directions, to a relative ``accuracy`` in at most ``products`` conjugate-gradient iterations.
+    Newton directions, to a relative ``accuracy`` in at most ``products`` conjugate-gradient iterations, as long as each
+    leaves at most ``pays`` of the excess. Without them, the change of ``every`` sweeps is repeated up to ``times``;
+    after ``stall`` rounds that did not halve the gap, whole Newton steps are taken in between.
     """
 
     rounds: int = 400
@@ -39,9 +41,10 @@ class Effort(NamedTuple):
     accuracy: float = 0.03
     products: int = 50
     newton_below: float = 1e-3
-    every: int = 4
+    every: int = 2
     times: float = 16.0
     stall: int = 3
+    pays: float = 0.5
 
 
 class Outcome(NamedTuple):
@@ -120,7 +123,7 @@ def _improve(
         excess = sweep(choice, paths, 0.01 * enough / total, law, state, marks)
         if excess <= enough:
             return
-        newton = newton and (number < 3 or excess < 0.5 * before)
+        newton = newton and (number < 3 or excess < effort.pays * before)
         before = excess
         if newton and number > 0:
             newton_step(choice, paths, law, state, marks, effort.accuracy, effort.products, False)
