@@ -28,7 +28,9 @@ class Effort(NamedTuple):
     ``rounds`` of column generation at most, giving up after ``patience`` rounds without halving the gap (or with a
     negative cycle); in a round at most ``sweeps``, until the excess has fallen to ``early_drop`` times the round's
     gap, and to ``late_drop`` times it once the gap is below ``newton_below``: from then on sweeps alternate with
-    Newton directions, to a relative ``accuracy`` in at most ``products`` conjugate-gradient iterations.
+    Newton directions, to a relative ``accuracy`` in at most ``products`` conjugate-gradient iterations, as long as each
+    leaves at most ``pays`` of the excess. Without them, the change of ``every`` sweeps is repeated up to ``times``;
+    after ``stall`` rounds that did not halve the gap, whole Newton steps are taken in between.
     """
 
     rounds: int = 400
@@ -39,8 +41,10 @@ class Effort(NamedTuple):
     accuracy: float = 0.03
     products: int = 50
     newton_below: float = 1e-3
-    every: int = 4
+    every: int = 2
     times: float = 16.0
+    stall: int = 3
+    pays: float = 0.5
 
 
 class Outcome(NamedTuple):
@@ -100,11 +104,14 @@ def _total_cost(paths: Paths, trips: Trips, cost: Matrix) -> float:
 
 
 @compiled
-def _improve(paths: Paths, gap: float, total: float, law: Law, state: Matrix, marks: Marks, effort: Effort) -> None:
+def _improve(
+    paths: Paths, gap: float, total: float, law: Law, state: Matrix, marks: Marks, effort: Effort, stalled: bool
+) -> None:
     """Bring the known paths to equilibrium: sweeps, and Newton steps between them as long as those pay.
 
     Newton steps cut off where paths empty are quick where they work and idle where travellers can swap roads at no
-    cost; after one that does not at least halve the excess, steps shortened as a whole take their place.
+    cost; one that does not at least halve the excess is the last of its round. When rounds have stalled, steps that
+    are shortened as a whole take their place.
     """
     choice = pairs_with_choice(paths)
     late = gap < effort.newton_below
@@ -116,11 +123,11 @@ def _improve(paths: Paths, gap: float, total: float, law: Law, state: Matrix, ma
         excess = sweep(choice, paths, 0.01 * enough / total, law, state, marks)
         if excess <= enough:
             return
-        newton = newton and (number < 3 or excess < 0.5 * before)
+        newton = newton and (number < 3 or excess < effort.pays * before)
         before = excess
         if newton and number > 0:
             newton_step(choice, paths, law, state, marks, effort.accuracy, effort.products, False)
-        elif late and number % effort.every != effort.every - 1:
+        elif stalled and late and number % effort.every != effort.every - 1:
             newton_step(choice, paths, law, state, marks, effort.accuracy, effort.products, True)
         elif number % effort.every == effort.every - 1:
             repeat_step(choice, paths, law, state, marks, earlier, effort.times)
@@ -178,4 +185,4 @@ def equilibrate(graph: Graph, trips: Trips, fixed: Matrix, law: Law, target: flo
         if since > effort.patience or number > effort.rounds:
             return Outcome(paths, state, gap, number, CYCLE if node >= 0 else TIRED, node, kind, into)
         paths = priced
-        _improve(paths, gap, total, law, state, marks, effort)
+        _improve(paths, gap, total, law, state, marks, effort, since >= effort.stall)

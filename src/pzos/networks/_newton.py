@@ -18,6 +18,8 @@ from pzos.networks._sweeps import Marks
 from pzos.networks._trees import Whole
 from pzos.types import Matrix, Vector
 
+_SHIFT, _PASSES = 1e-4, 8
+
 
 class Exchanges(NamedTuple):
     """Exchange j moves flow from path full[j] to path path[j].
@@ -177,6 +179,65 @@ def _newton_direction(moves: Exchanges, state: Matrix, accuracy: float, iteratio
 
 
 @compiled
+def _bounded_direction(
+    moves: Exchanges, flow: Vector, state: Matrix, accuracy: float, iterations: int, shift: float, passes: int
+) -> Vector:
+    """Solve the Newton equations with paths that would fall below zero held at zero, and the others solved again.
+
+    ``shift`` times the diagonal is added, so that swaps without curvature become long steps to such bounds.
+    """
+    gradient, diagonal, path_of = moves.gradient, moves.diagonal, moves.path
+    count, links = gradient.size, state.shape[0]
+    load, product = np.empty(links), np.empty(count)
+    direction, residual, search = np.zeros(count), np.empty(count), np.empty(count)
+    held = np.zeros(count, np.bool_)
+    first = 0.0
+    for number in range(passes):
+        if number > 0:
+            _curve(direction, moves, state, load, product)
+        size = 0.0
+        for j in range(count):
+            residual[j] = 0.0 if held[j] else -gradient[j] - (product[j] if number > 0 else 0.0)
+            search[j] = residual[j] / diagonal[j]
+            size += residual[j] * search[j]
+        first = size if number == 0 else first
+        goal = accuracy * accuracy * first
+        for _ in range(iterations):
+            if size <= goal:
+                break
+            _curve(search, moves, state, load, product)
+            curvature = 0.0
+            for j in range(count):
+                product[j] += shift * diagonal[j] * search[j]
+                curvature += search[j] * product[j]
+            step, before, size = size / curvature, size, 0.0
+            for j in range(count):
+                if not held[j]:
+                    direction[j] += step * search[j]
+                    residual[j] -= step * product[j]
+                    size += residual[j] * residual[j] / diagonal[j]
+            for j in range(count):
+                search[j] = 0.0 if held[j] else residual[j] / diagonal[j] + size / before * search[j]
+        more = 0
+        for j in range(count):
+            if not held[j] and direction[j] < -flow[path_of[j]]:
+                direction[j], held[j] = -flow[path_of[j]], True
+                more += 1
+        if more == 0:
+            break
+    return direction
+
+
+@compiled
+def _curve(amount: Vector, moves: Exchanges, state: Matrix, load: Vector, product: Vector) -> None:
+    """Write the Hessian times ``amount``, D' S D amount, into ``product``."""
+    _spread(amount, moves, load)
+    for link in range(load.size):
+        load[link] *= state[link, SLOPE]
+    _gather(load, moves, product)
+
+
+@compiled
 def _apply(direction: Vector, moves: Exchanges, paths: Paths) -> None:
     """Change the path flows along ``direction``, no path and no fullest path below zero."""
     path_of, full_of, flow = moves.path, moves.full, paths.flow
@@ -266,15 +327,17 @@ def newton_step(
 ) -> bool:
     """Take one Newton step with a line search; return whether it led downhill (else nothing is changed).
 
-    What would empty a path is cut off exchange by exchange, or (``whole``) the step is shortened as a whole: slower
-    by far where many paths empty, but able to follow swaps between pairs that hardly change the flow.
+    Paths that would fall below zero are held at zero, or (``whole``) the step is shortened as a whole: slower by far
+    where many paths empty, but able to follow swaps between pairs that hardly change the flow.
     """
     prices = np.empty(paths.flow.size)
     excess_cost(pairs, paths, state, prices)
     moves = exchanges(pairs, paths, state, prices, marks)
-    direction = _newton_direction(moves, state, accuracy, iterations)
     if whole:
+        direction = _newton_direction(moves, state, accuracy, iterations)
         _shorten(direction, moves, paths)
+    else:
+        direction = _bounded_direction(moves, paths.flow, state, accuracy, iterations, _SHIFT, _PASSES)
     return _search(direction, moves, pairs, paths, prices, law, state)
 
 
