@@ -15,6 +15,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import hashlib
+import itertools
 import json
 import os
 import random
@@ -24,6 +25,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import traceback
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -84,7 +86,8 @@ def trajectory(result: pzos.Result) -> str:
 
 def noted(folder: Path) -> Counter[bytes]:
     """Return how often each query was paid."""
-    notes = (folder / "calls").read_bytes()
+    calls = folder / "calls"
+    notes = calls.read_bytes() if calls.exists() else b""
     return Counter(notes[at : at + NOTE] for at in range(0, len(notes), NOTE))
 
 
@@ -96,6 +99,9 @@ def forked(work: Any) -> int:
     try:
         work()
         code = 0
+    except BaseException:
+        traceback.print_exc()
+        raise
     finally:
         os._exit(code)
 
@@ -125,7 +131,9 @@ def random_kills(kills: int, steps: int = 12, seed: int = 0) -> dict[str, int]:
             spans[workers] = time.perf_counter() - start
             undisturbed[workers] = (folder / "result").read_text()
             needed[workers] = noted(folder)
-        for number in range(kills):
+        for number in itertools.count():
+            if counts["kills"] == kills:
+                break
             workers = (1, 4)[number % 2]
             folder = Path(root, f"{number}")
             folder.mkdir()
