@@ -17,7 +17,7 @@ for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
 
 import pzos  # noqa: E402
 
-logging.getLogger("pzos").setLevel(logging.WARNING)  # a package of the theme prints every line that is logged
+logging.getLogger("pzos").setLevel(logging.ERROR)  # a package of the theme prints every line that is logged
 
 project = "pzos"
 author = "the pzos developers"

@@ -42,5 +42,5 @@ for axes, assignment, title, shown in zip(panels, (free, tolled), ("before", "af
     axes.autoscale()
     axes.set(title=f"{title}: {assignment.total_travel_time:,.0f} minutes", aspect="equal")
     axes.axis("off")
-figure.colorbar(lines, ax=panels, label="toll", shrink=0.7)
+figure.colorbar(lines, ax=panels, label="toll", shrink=0.7).ax.set_ylim(0, toll.max())
 plt.show()
