@@ -20,6 +20,8 @@ from pzos.types import Matrix, Vector
 _IMPUTATIONS = 2
 #: Below this many answers, those at a bound are completed by the linear prior alone.
 _FEW = 12
+#: Above this many answers the linear prior need not be fitted at every step.
+_SETTLED = 40
 
 
 class Shape(Enum):
@@ -40,16 +42,29 @@ class Fitter:
     sketch: Matrix | None = None
 
     def fit(
-        self, history: History, centre: int, shape: Shape, scales: Scales | None, start: LinearPrior | None = None
+        self,
+        history: History,
+        centre: int,
+        shape: Shape,
+        scales: Scales | None,
+        start: LinearPrior | None = None,
+        refit: bool = True,
     ) -> ResponseModel:
-        """Return the model of ``shape`` around row ``centre`` of the history; a constant from a single answer."""
+        """Return the model of ``shape`` around row ``centre`` of the history; a constant from a single answer.
+
+        The linear prior is fitted from ``start``; with many answers it hardly changes, and without ``refit`` is kept.
+        """
         seen, slopes = self._seen(history, centre)
         point, answer = history.points[centre], history.answers[centre]
         if seen.count == 0 or scales is None:
             return ResponseModel(point, answer, seen, slopes, Scales(1.0, 0.0, 0.0), LinearPrior(), self.bounds)
         factor = _factor(seen, scales)
         kinked = self.bounds.touched(history.answers)
-        prior, slopes, base = self._prior(shape, factor, seen, slopes, answer, start)
+        if start is not None and start.own is not None and not refit and seen.count > _SETTLED:
+            prior = start
+            slopes, base = self._completed(kinked, prior, factor, seen, slopes, answer)
+        else:
+            prior, slopes, base = self._prior(shape, factor, seen, slopes, answer, start)
         bounds = self._bounds(prior, answer)
         residuals = slopes if prior.own is None else slopes - prior.apply(seen.units)
         weights = cho_solve((factor, True), residuals, check_finite=False)
@@ -57,6 +72,11 @@ class Fitter:
         if scales.noise > 0.0:
             base = base + scales.noise * seen.centre_share * weights.sum(axis=0)
         return ResponseModel(point, base, seen, weights, scales, prior, bounds, kinked)
+
+    def _completed(
+        self, kinked: bool, prior: LinearPrior, factor: Matrix, seen: Geometry, slopes: Matrix, answer: Vector
+    ) -> tuple[Matrix, Vector]:
+        return self._latent(prior, seen, precision_of(factor), slopes, answer) if kinked else (slopes, answer)
 
     def _latent(
         self, prior: LinearPrior, seen: Geometry, precision: Matrix, slopes: Matrix, answer: Vector
