@@ -142,13 +142,12 @@ class Fitter:
             prior = self._linear(shape, units, white, start)
         if not touched:
             return prior, slopes, answer
-        precision = precision_of(factor)
         if seen.count < _FEW:
-            prior = self._roughly_censored(shape, factor, seen, units, slopes, answer, prior)
-        else:
-            latent, _ = self._latent(prior, seen, precision, slopes, answer)
-            white = solve_triangular(factor, latent, lower=True, check_finite=False)
-            prior = self._linear(shape, units, white, prior)
+            return self._roughly_censored(shape, factor, seen, units, slopes, answer, prior)
+        precision = precision_of(factor)
+        latent, _ = self._latent(prior, seen, precision, slopes, answer)
+        white = solve_triangular(factor, latent, lower=True, check_finite=False)
+        prior = self._linear(shape, units, white, prior)
         return prior, *self._latent(prior, seen, precision, slopes, answer)
 
     def _roughly_censored(
@@ -160,17 +159,18 @@ class Fitter:
         slopes: Matrix,
         answer: Vector,
         prior: LinearPrior,
-    ) -> LinearPrior:
+    ) -> tuple[LinearPrior, Matrix, Vector]:
         """Fit the prior where answers are too few for a process: censored ones get what the prior itself predicts."""
         lengths = seen.lengths[:, None]
         answers = answer + slopes * lengths
+        latent_answer = answer
         for _ in range(_IMPUTATIONS):
             predicted = prior.explain(seen.units, slopes) * lengths
             latent, latent_answer = imputed(self.bounds, answers, answer, predicted, seen.lengths)
             slopes = (latent - latent_answer) / lengths
             white = solve_triangular(factor, slopes, lower=True, check_finite=False)
             prior = self._linear(shape, units, white, prior)
-        return prior
+        return prior, slopes, latent_answer
 
     def _linear(self, shape: Shape, units: Matrix, slopes: Matrix, start: LinearPrior | None) -> LinearPrior:
         return fit_own(units, slopes) if shape is Shape.OWN else fit_conserving(units, slopes, self.laws, start)
