@@ -81,7 +81,7 @@ def exactness(folder: Path, networks: dict[str, Network]) -> None:
             unique = network.latency.rise > 0
             worst = np.abs(answer.flow - volume)[unique].max()
             print(f"{'':22s}  objective {answer.objective:.10g} off by {off:.1e} {verdict(off <= 1e-10)};"
-                  f" largest flow difference on links with b > 0: {worst:.1e}")  # fmt: skip
+                  f" largest flow difference on links with b > 0: {worst:.1e} {verdict(worst <= 1e-3)}")  # fmt: skip
 
 
 def against_peer(networks: dict[str, Network]) -> None:

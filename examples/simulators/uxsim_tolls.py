@@ -18,7 +18,8 @@ from pzos.networks.optimise import optimise_tolls
 from pzos.networks.simulators.traffic import advised_radius, held_out, sensitivity, simulated_toll_problem
 from pzos.networks.simulators.uxsim import UxsimSimulator
 
-QUERIES, SEEDS, UNSEEN = 40, range(3), range(1000, 1012)
+# Step and radius were chosen on seeds 1000 to 1015; those below were not looked at for that.
+QUERIES, SEEDS, UNSEEN = 40, range(3), range(5000, 5012)
 
 city = generated_city(4, 4, zones=6, congestion=1.2, seed=2)
 simulator = UxsimSimulator(city)

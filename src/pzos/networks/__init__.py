@@ -19,7 +19,9 @@ _HOMES = {
     "gap": ("flow_imbalance", "independent_gap"),
     "gmns": ("read_gmns", "write_gmns"),
     "latency": ("Latency",),
+    "maps": ("draw_map",),
     "network": ("Network",),
+    "optimise": ("best_uniform", "optimise_tolls"),
     "tables": ("network_from_table",),
     "tntp": ("read_tntp", "read_tntp_flow", "read_tntp_nodes"),
     "tntp_write": ("write_tntp", "write_tntp_flow"),
@@ -43,7 +45,10 @@ if TYPE_CHECKING:
     from pzos.networks.gmns import read_gmns as read_gmns
     from pzos.networks.gmns import write_gmns as write_gmns
     from pzos.networks.latency import Latency as Latency
+    from pzos.networks.maps import draw_map as draw_map
     from pzos.networks.network import Network as Network
+    from pzos.networks.optimise import best_uniform as best_uniform
+    from pzos.networks.optimise import optimise_tolls as optimise_tolls
     from pzos.networks.tables import network_from_table as network_from_table
     from pzos.networks.tntp import read_tntp as read_tntp
     from pzos.networks.tntp import read_tntp_flow as read_tntp_flow

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pzos.errors import Faults, FollowerFailure
-from pzos.networks.tolls import TollFollower
+from pzos.networks.tolls import TollFollower, marginal_cost_tolls
 from pzos.oracle import Oracle
 from pzos.problem import Problem
 from pzos.result import Result
@@ -120,22 +120,11 @@ def _uniform_trials(problem: Problem, highest: float, levels: Vector, seed: int)
 
 
 def marginal_cost_trials(problem: Problem, steps: int) -> Iterator[Trial]:
-    """Try marginal-cost tolls, averaged over the responses so far: x <- x + (v t'(v) - x) / (k + 2).
+    """Try averaged marginal-cost tolls (:func:`pzos.networks.tolls.marginal_cost_tolls`).
 
     Nothing is tried where the followers are not the package's own equilibrium, whose latencies are known.
     """
     travellers = getattr(problem.follower, "function", None)
-    if not isinstance(travellers, TollFollower):
-        return
-    network, links = travellers.network, travellers.links
-    worth = np.array([network.classes[kind].value_of_time for kind in travellers.classes])
-    trips = np.array([network.classes[kind].demand.total for kind in travellers.classes])
-    money = float(np.average(worth, weights=trips))
-    x = problem.domain.project(np.zeros(links.size))
-    flow = _response(problem, x, 0)[: network.links]
-    for step in range(steps):
-        external = money * (flow * network.latency.slope(flow))[links]
-        x = problem.domain.project(x + (external - x) / (step + 2.0))
-        y = _response(problem, x, 0)
-        flow = y[: network.links]
-        yield Trial(x, problem.leader.value(x, y), f"marginal-cost tolls after {step + 1} steps")
+    if isinstance(travellers, TollFollower):
+        for step, (x, y) in enumerate(marginal_cost_tolls(travellers, problem.domain, steps), 1):
+            yield Trial(x, problem.leader.value(x, y), f"marginal-cost tolls after {step} steps")

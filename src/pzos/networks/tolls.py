@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +18,8 @@ from pzos.networks.objectives import SENSES, TollSetting, named_leader, own_lead
 from pzos.problem import Problem
 from pzos.sets import Box, Domain, Nonnegative, Whole
 from pzos.types import Matrix, Sense, Vector
+
+_MARGINAL_STEPS = 6
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +63,7 @@ def toll_problem(
     lower: npt.ArrayLike = 0.0,
     upper: npt.ArrayLike = np.inf,
     domain: Domain | None = None,
-    x0: npt.ArrayLike = 0.0,
+    x0: npt.ArrayLike | None = None,
     sense: Sense | None = None,
     gap: float = 1e-10,
     follower: Callable[[Vector], Any] | None = None,
@@ -73,6 +75,9 @@ def toll_problem(
     and both gradients, or a Leader (minimised unless ``sense="max"``). ``classes`` says who pays (all by default):
     if not all, the response is the flow followed by the paying flow. ``lower`` and ``upper`` cap the tolls;
     ``domain`` is any other set. ``follower`` replaces the equilibrium by another model, such as a simulator.
+
+    The start ``x0`` is no tolls; for "travel_time", which has poor local optima near there, averaged marginal-cost
+    tolls (a few equilibria, computed here and not counted as queries), unless ``follower`` or ``x0`` is given.
     """
     chosen = chosen_links(network, links)
     faults = Faults("toll_problem")
@@ -82,8 +87,8 @@ def toll_problem(
         bool(paying) and set(paying) <= known, "classes", classes, f"numbers out of {sorted(known)}", "see .classes"
     )
     faults.check(bool(0 < gap < 1), "gap", gap, "a number between 0 and 1", "1e-10 is usual")
-    start, low, high = (_per_link(faults, name, value, chosen.size)
-                        for name, value in (("x0", x0), ("lower", lower), ("upper", upper)))  # fmt: skip
+    given = {"x0": 0.0 if x0 is None else x0, "lower": lower, "upper": upper}
+    start, low, high = (_per_link(faults, name, value, chosen.size) for name, value in given.items())
     weights = _weights(faults, objective)
     setting = TollSetting(network, chosen)
     if weights and "emissions" in weights:
@@ -98,14 +103,39 @@ def toll_problem(
     else:
         leader = named_leader(setting, weights, all_pay)
         natural = SENSES[next(iter(weights))] if isinstance(objective, str) else "max"
+    travellers = TollFollower(network, chosen, paying, float(gap))
+    allowed = _domain(low, high) if domain is None else domain
+    if x0 is None and follower is None and objective == "travel_time":
+        *_, (start, _) = marginal_cost_tolls(travellers, allowed, _MARGINAL_STEPS)
     return Problem(
         leader,
-        TollFollower(network, chosen, paying, float(gap)) if follower is None else follower,
+        travellers if follower is None else follower,
         start,
-        _domain(low, high) if domain is None else domain,
+        allowed,
         natural if sense is None else sense,
         f"tolls on {chosen.size} links of {network.name} for {leader.name}",
     )
+
+
+def marginal_cost_tolls(travellers: TollFollower, domain: Domain, steps: int) -> Iterator[tuple[Vector, Vector]]:
+    """Yield marginal-cost tolls, averaged over the responses so far, each with the response to it.
+
+        x <- x + (v t'(v) - x) / (k + 2)
+
+    With all links tolled, one class and many steps these are the tolls of the system optimum.
+    """
+    network, links = travellers.network, travellers.links
+    worth = [network.classes[kind].value_of_time for kind in travellers.classes]
+    trips = [network.classes[kind].demand.total for kind in travellers.classes]
+    money = float(np.average(worth, weights=trips))
+    x = domain.project(np.zeros(links.size))
+    y: Vector = travellers(x).y
+    for step in range(steps):
+        flow = y[: network.links]
+        external = money * (flow * network.latency.slope(flow))[links]
+        x = domain.project(x + (external - x) / (step + 2.0))
+        y = travellers(x).y
+        yield x, y
 
 
 def chosen_links(network: Network, links: Iterable[Any] | None) -> Indices:
