@@ -32,6 +32,16 @@ class Trips(NamedTuple):
     demand: Vector
 
 
+@compiled
+def pair_classes(trips: Trips) -> Short:
+    """Return the class of every pair."""
+    kind = np.empty(trips.demand.size, np.int32)
+    for group in range(trips.origin.size):
+        for pair in range(trips.first[group], trips.first[group + 1]):
+            kind[pair] = trips.group_class[group]
+    return kind
+
+
 class Paths(NamedTuple):
     """Pair i has the paths first[i] .. first[i + 1]; path p the links pool[start[p] .. start[p + 1]].
 
