@@ -20,6 +20,7 @@ from pzos.types import Matrix, Vector
 Pool = npt.NDArray[np.uint32]
 
 _SAME = 4e-16
+_KEEP = 1e-4  # empty paths this close to the shortest stay: many are wanted again in the next round
 
 
 class Trips(NamedTuple):
@@ -126,7 +127,7 @@ def _rebuild(
         for path in range(old_first[pair], old_first[pair + 1]):
             begin, stop = old_start[path], old_start[path + 1]
             cost = along(begin, stop, old_pool, state, TIME) + old_fixed[path]
-            if old_flow[path] <= 0.0 and cost > shortest:
+            if old_flow[path] <= 0.0 and cost > shortest + _KEEP * abs(shortest):
                 continue
             cheapest = min(cheapest, cost)
             excess += old_flow[path] * (cost - shortest)
@@ -154,8 +155,9 @@ def price(
 ) -> tuple[Paths, float, int]:  # fmt: skip
     """One round of column generation at frozen costs.
 
-    ``cost`` holds one row per class. Returns the path sets with the empty paths dropped and the missing shortest
-    paths added with no flow, the total excess cost (the numerator of the relative gap), and the number added.
+    ``cost`` holds one row per class. Returns the path sets with the empty paths dropped that are far from shortest
+    and the missing shortest paths added with no flow, the total excess cost (the numerator of the relative gap),
+    and the number added.
     """
     new = no_paths(trips.demand.size, old.flow.size, old.pool.size)
     used, excess, added, longest = 0, 0.0, 0, graph.first_out.size

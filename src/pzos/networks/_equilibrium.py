@@ -33,12 +33,12 @@ class Effort(NamedTuple):
 
     rounds: int = 400
     patience: int = 25
-    sweeps: int = 60
+    sweeps: int = 20
     early_drop: float = 0.05
-    late_drop: float = 0.005
+    late_drop: float = 0.001
     accuracy: float = 0.03
     products: int = 50
-    passes: int = 20
+    passes: int = 10
     newton_below: float = 1e-3
 
 

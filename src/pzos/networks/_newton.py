@@ -18,7 +18,7 @@ from pzos.networks._sweeps import Marks
 from pzos.networks._trees import Short, Whole
 from pzos.types import Matrix, Vector
 
-_SHIFT, _FLAT = 1e-6, 1e-200
+_SHIFT, _FLAT, _SECANTS = 1e-6, 1e-200, 10
 
 
 @compiled
@@ -205,19 +205,43 @@ def _slope_along(amount: Vector, swaps: Swaps, state: Matrix, rise: Vector) -> f
 
 
 @compiled
+def _search(amount: Vector, swaps: Swaps, before: float, law: Law, state: Matrix) -> float:
+    """Move the links along ``amount`` to about the lowest point of the objective; return the share moved.
+
+    The derivative goes from ``before`` < 0 at none to whatever it is at all; secants close in on its zero, cut off
+    where they would hardly shorten the interval, as they do on steep latencies.
+    """
+    old_flow, load, rise = state[:, FLOW].copy(), np.empty(state.shape[0]), np.empty(amount.size)
+    _spread(amount, swaps, load)
+    _place(1.0, old_flow, load, law, state)
+    after = _slope_along(amount, swaps, state, rise)
+    low, high, at_low, at_high, share = 0.0, 1.0, before, after, 1.0
+    for _ in range(_SECANTS):
+        if (share == 1.0 and after <= 0.0) or abs(after) <= 0.1 * abs(before):
+            break
+        share = low + min(max(at_low / (at_low - at_high), 0.1), 0.9) * (high - low)
+        _place(share, old_flow, load, law, state)
+        after = _slope_along(amount, swaps, state, rise)
+        if after > 0.0:
+            high, at_high = share, after
+        else:
+            low, at_low = share, after
+    return share
+
+
+@compiled
 def newton_step(
     pairs: Whole, kind: Short, paths: Paths, law: Law, state: Matrix, marks: Marks, accuracy: float, products: int,
     passes: int
 ) -> bool:  # fmt: skip
-    """Take one Newton step with a secant line search; return whether it led downhill (else nothing is changed)."""
+    """Take one Newton step with a line search; return whether it led downhill (else nothing is changed)."""
     prices, codes = np.empty(paths.flow.size), np.empty(paths.flow.size, np.int64)
     path_codes(pairs, paths, state, prices, codes)
     exchanges, key, differ = list_exchanges(pairs, kind, paths, prices, codes)
     swaps = bundle(exchanges, key, differ, paths, marks)
     count, slope = swaps.fixed.size, state[:, SLOPE].copy()
-    gradient, diagonal = np.empty(count), np.empty(count)
+    start, own, gradient, diagonal = swaps.start, swaps.own, np.zeros(count), np.empty(count)
     _slope_along(gradient, swaps, state, gradient)
-    start, own = swaps.start, swaps.own
     for j in range(count):
         diagonal[j] = _FLAT
         for k in range(start[j], start[j + 1]):
@@ -228,13 +252,6 @@ def newton_step(
         before += amount[j] * gradient[j]
     if not before < 0.0:
         return False
-    old_flow, load = state[:, FLOW].copy(), np.empty(slope.size)
-    _spread(amount, swaps, load)
-    _place(1.0, old_flow, load, law, state)
-    after = _slope_along(amount, swaps, state, gradient)
-    share = 1.0
-    if after > 0.1 * abs(before):  # beyond the lowest point: back to where the secant puts it
-        share = before / (before - after)
-        _place(share, old_flow, load, law, state)
+    share = _search(amount, swaps, before, law, state)
     carry_out(amount, share, exchanges, swaps, paths.flow)
     return True

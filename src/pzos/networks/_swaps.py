@@ -7,7 +7,7 @@ how much they move together, within what all of them can give up. Some hundred s
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -44,7 +44,7 @@ class Swaps(NamedTuple):
 
 
 @inlined
-def _code(link: int) -> int:
+def _code(link: Any) -> Any:
     """Return a scrambled number of a link, such that sums of them tell sets of links apart."""
     code = (link + 1) * -7046029254386353131
     code = (code ^ (code >> 31)) * -4658895280553007687
@@ -69,10 +69,10 @@ def path_codes(pairs: Whole, paths: Paths, state: Matrix, prices: Vector, codes:
 def list_exchanges(
     pairs: Whole, kind: Short, paths: Paths, prices: Vector, codes: Whole
 ) -> tuple[Exchanges, Whole, Vector]:
-    """List the exchanges between a pair's fullest path and others with flow, or empty and cheaper; their codes, and
-    what their fixed costs differ by.
+    """List the exchanges of each pair's fullest path with those that have flow, or are cheaper.
 
-    Codes of links that both paths use cancel; an exchange and its opposite get one code and two signs.
+    Also returns their keys, and what their fixed costs differ by. In the difference of two paths' codes the links
+    that both use cancel; an exchange and its opposite get one key and two signs, classes have keys of their own.
     """
     first, _, _, flow, fixed = paths
     size = 0
