@@ -20,6 +20,8 @@ from pzos.types import Matrix, Vector
 _IMPUTATIONS = 2
 #: Below this many answers, those at a bound are completed by the linear prior alone.
 _FEW = 12
+#: Above this many answers the linear prior need not be fitted at every step.
+_SETTLED = 40
 
 
 class Shape(Enum):
@@ -40,16 +42,29 @@ class Fitter:
     sketch: Matrix | None = None
 
     def fit(
-        self, history: History, centre: int, shape: Shape, scales: Scales | None, start: LinearPrior | None = None
+        self,
+        history: History,
+        centre: int,
+        shape: Shape,
+        scales: Scales | None,
+        start: LinearPrior | None = None,
+        refit: bool = True,
     ) -> ResponseModel:
-        """Return the model of ``shape`` around row ``centre`` of the history; a constant from a single answer."""
+        """Return the model of ``shape`` around row ``centre`` of the history; a constant from a single answer.
+
+        The linear prior is fitted from ``start``; with many answers it hardly changes, and without ``refit`` is kept.
+        """
         seen, slopes = self._seen(history, centre)
         point, answer = history.points[centre], history.answers[centre]
         if seen.count == 0 or scales is None:
             return ResponseModel(point, answer, seen, slopes, Scales(1.0, 0.0, 0.0), LinearPrior(), self.bounds)
         factor = _factor(seen, scales)
         kinked = self.bounds.touched(history.answers)
-        prior, slopes, base = self._prior(shape, factor, seen, slopes, answer, start)
+        if start is not None and start.own is not None and not refit and seen.count > _SETTLED:
+            prior = start
+            slopes, base = self._completed(kinked, prior, factor, seen, slopes, answer)
+        else:
+            prior, slopes, base = self._prior(shape, factor, seen, slopes, answer, start)
         bounds = self._bounds(prior, answer)
         residuals = slopes if prior.own is None else slopes - prior.apply(seen.units)
         weights = cho_solve((factor, True), residuals, check_finite=False)
@@ -57,6 +72,11 @@ class Fitter:
         if scales.noise > 0.0:
             base = base + scales.noise * seen.centre_share * weights.sum(axis=0)
         return ResponseModel(point, base, seen, weights, scales, prior, bounds, kinked)
+
+    def _completed(
+        self, kinked: bool, prior: LinearPrior, factor: Matrix, seen: Geometry, slopes: Matrix, answer: Vector
+    ) -> tuple[Matrix, Vector]:
+        return self._latent(prior, seen, precision_of(factor), slopes, answer) if kinked else (slopes, answer)
 
     def _latent(
         self, prior: LinearPrior, seen: Geometry, precision: Matrix, slopes: Matrix, answer: Vector
@@ -122,13 +142,12 @@ class Fitter:
             prior = self._linear(shape, units, white, start)
         if not touched:
             return prior, slopes, answer
-        precision = precision_of(factor)
         if seen.count < _FEW:
-            prior = self._roughly_censored(shape, factor, seen, units, slopes, answer, prior)
-        else:
-            latent, _ = self._latent(prior, seen, precision, slopes, answer)
-            white = solve_triangular(factor, latent, lower=True, check_finite=False)
-            prior = self._linear(shape, units, white, prior)
+            return self._roughly_censored(shape, factor, seen, units, slopes, answer, prior)
+        precision = precision_of(factor)
+        latent, _ = self._latent(prior, seen, precision, slopes, answer)
+        white = solve_triangular(factor, latent, lower=True, check_finite=False)
+        prior = self._linear(shape, units, white, prior)
         return prior, *self._latent(prior, seen, precision, slopes, answer)
 
     def _roughly_censored(
@@ -140,17 +159,18 @@ class Fitter:
         slopes: Matrix,
         answer: Vector,
         prior: LinearPrior,
-    ) -> LinearPrior:
+    ) -> tuple[LinearPrior, Matrix, Vector]:
         """Fit the prior where answers are too few for a process: censored ones get what the prior itself predicts."""
         lengths = seen.lengths[:, None]
         answers = answer + slopes * lengths
+        latent_answer = answer
         for _ in range(_IMPUTATIONS):
             predicted = prior.explain(seen.units, slopes) * lengths
             latent, latent_answer = imputed(self.bounds, answers, answer, predicted, seen.lengths)
             slopes = (latent - latent_answer) / lengths
             white = solve_triangular(factor, slopes, lower=True, check_finite=False)
             prior = self._linear(shape, units, white, prior)
-        return prior
+        return prior, slopes, latent_answer
 
     def _linear(self, shape: Shape, units: Matrix, slopes: Matrix, start: LinearPrior | None) -> LinearPrior:
         return fit_own(units, slopes) if shape is Shape.OWN else fit_conserving(units, slopes, self.laws, start)

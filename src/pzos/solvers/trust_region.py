@@ -29,6 +29,7 @@ from pzos.types import LeaderValue, Purpose, Vector
 
 _NAN = float("nan")
 _FAILURES = 5
+_REFIT = 4
 _ROUNDING = 0.01
 _ROUNDING_BY_RADIUS = 0.03
 _NEGLIGIBLE = 1e-14
@@ -87,7 +88,9 @@ class CompositeTrustRegion:
         fit = fitter(task, history, self.points)
         shapes = state.shapes
         models = {
-            shape: fit.fit(history, state.centre, shape, state.scales.get(shape), state.priors.get(shape))
+            shape: fit.fit(
+                history, state.centre, shape, state.scales.get(shape), state.priors.get(shape), state.step % _REFIT == 0
+            )
             for shape in shapes
         }
         model = models[shapes[0]]
