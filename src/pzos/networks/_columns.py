@@ -20,6 +20,7 @@ from pzos.types import Matrix, Vector
 Pool = npt.NDArray[np.uint32]
 
 _SAME = 4e-16
+_KEEP = 1e-4  # empty paths this close to the shortest stay: many are wanted again in the next round
 
 
 class Trips(NamedTuple):
@@ -30,6 +31,16 @@ class Trips(NamedTuple):
     origin: Short
     destination: Short
     demand: Vector
+
+
+@compiled
+def pair_classes(trips: Trips) -> Short:
+    """Return the class of every pair."""
+    kind = np.empty(trips.demand.size, np.int32)
+    for group in range(trips.origin.size):
+        for pair in range(trips.first[group], trips.first[group + 1]):
+            kind[pair] = trips.group_class[group]
+    return kind
 
 
 class Paths(NamedTuple):
@@ -116,7 +127,7 @@ def _rebuild(
         for path in range(old_first[pair], old_first[pair + 1]):
             begin, stop = old_start[path], old_start[path + 1]
             cost = along(begin, stop, old_pool, state, TIME) + old_fixed[path]
-            if old_flow[path] <= 0.0 and cost > shortest:
+            if old_flow[path] <= 0.0 and cost > shortest + _KEEP * abs(shortest):
                 continue
             cheapest = min(cheapest, cost)
             excess += old_flow[path] * (cost - shortest)
@@ -144,8 +155,9 @@ def price(
 ) -> tuple[Paths, float, int]:  # fmt: skip
     """One round of column generation at frozen costs.
 
-    ``cost`` holds one row per class. Returns the path sets with the empty paths dropped and the missing shortest
-    paths added with no flow, the total excess cost (the numerator of the relative gap), and the number added.
+    ``cost`` holds one row per class. Returns the path sets with the empty paths dropped that are far from shortest
+    and the missing shortest paths added with no flow, the total excess cost (the numerator of the relative gap),
+    and the number added.
     """
     new = no_paths(trips.demand.size, old.flow.size, old.pool.size)
     used, excess, added, longest = 0, 0.0, 0, graph.first_out.size

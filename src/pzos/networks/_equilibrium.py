@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pzos.networks._columns import Paths, Trips, add_up, no_paths, price, trace, with_room
+from pzos.networks._columns import Paths, Trips, add_up, no_paths, pair_classes, price, trace, with_room
 from pzos.networks._compiled import compiled
 from pzos.networks._law import FLOW, TIME, Law, refresh
-from pzos.networks._newton import newton_step, repeat_step
+from pzos.networks._newton import newton_step
 from pzos.networks._sweeps import Marks, new_marks, pairs_with_choice, sweep
 from pzos.networks._trees import Graph, Short, TreeSpace, find_potential, grow_tree, tree_space
 from pzos.types import Matrix
@@ -28,23 +28,18 @@ class Effort(NamedTuple):
     ``rounds`` of column generation at most, giving up after ``patience`` rounds without halving the gap (or with a
     negative cycle); in a round at most ``sweeps``, until the excess has fallen to ``early_drop`` times the round's
     gap, and to ``late_drop`` times it once the gap is below ``newton_below``: from then on sweeps alternate with
-    Newton directions, to a relative ``accuracy`` in at most ``products`` conjugate-gradient iterations, as long as each
-    leaves at most ``pays`` of the excess. Without them, the change of ``every`` sweeps is repeated up to ``times``;
-    after ``stall`` rounds that did not halve the gap, whole Newton steps are taken in between.
+    Newton steps, to a relative ``accuracy`` in at most ``passes`` of ``products`` conjugate-gradient iterations.
     """
 
     rounds: int = 400
     patience: int = 25
-    sweeps: int = 60
+    sweeps: int = 20
     early_drop: float = 0.05
-    late_drop: float = 0.005
+    late_drop: float = 0.001
     accuracy: float = 0.03
     products: int = 50
+    passes: int = 10
     newton_below: float = 1e-3
-    every: int = 2
-    times: float = 16.0
-    stall: int = 3
-    pays: float = 0.5
 
 
 class Outcome(NamedTuple):
@@ -105,32 +100,18 @@ def _total_cost(paths: Paths, trips: Trips, cost: Matrix) -> float:
 
 @compiled
 def _improve(
-    paths: Paths, gap: float, total: float, law: Law, state: Matrix, marks: Marks, effort: Effort, stalled: bool
+    paths: Paths, kind: Short, gap: float, total: float, law: Law, state: Matrix, marks: Marks, effort: Effort
 ) -> None:
-    """Bring the known paths to equilibrium: sweeps, and Newton steps between them as long as those pay.
-
-    Newton steps cut off where paths empty are quick where they work and idle where travellers can swap roads at no
-    cost; one that does not at least halve the excess is the last of its round. When rounds have stalled, steps that
-    are shortened as a whole take their place.
-    """
+    """Bring the known paths to equilibrium: sweeps, and in the end Newton steps between them."""
     choice = pairs_with_choice(paths)
     late = gap < effort.newton_below
     enough = (effort.late_drop if late else effort.early_drop) * min(gap, 1.0) * total
-    before, newton, earlier = np.inf, late, paths.flow
     for number in range(effort.sweeps):
-        if number % effort.every == effort.every - 1:
-            earlier = paths.flow.copy()
         excess = sweep(choice, paths, 0.01 * enough / total, law, state, marks)
         if excess <= enough:
             return
-        newton = newton and (number < 3 or excess < effort.pays * before)
-        before = excess
-        if newton and number > 0:
-            newton_step(choice, paths, law, state, marks, effort.accuracy, effort.products, False)
-        elif stalled and late and number % effort.every != effort.every - 1:
-            newton_step(choice, paths, law, state, marks, effort.accuracy, effort.products, True)
-        elif number % effort.every == effort.every - 1:
-            repeat_step(choice, paths, law, state, marks, earlier, effort.times)
+        if late and number > 0:
+            newton_step(choice, kind, paths, law, state, marks, effort.accuracy, effort.products, effort.passes)
 
 
 @compiled
@@ -166,7 +147,7 @@ def equilibrate(graph: Graph, trips: Trips, fixed: Matrix, law: Law, target: flo
     nodes, links = graph.first_out.size - 1, graph.head.size
     space, marks, state = tree_space(nodes), new_marks(links), np.zeros((links, 3))
     cost, potential = np.zeros((fixed.shape[0], links)), np.zeros((fixed.shape[0], nodes))
-    into = np.empty(nodes, np.int32)
+    into, kinds = np.empty(nodes, np.int32), pair_classes(trips)
     refresh(law, state)
     paths = _load(graph, trips, fixed, law, state, space)
     best, since, number, gap = np.inf, 0, 0, np.inf
@@ -185,4 +166,4 @@ def equilibrate(graph: Graph, trips: Trips, fixed: Matrix, law: Law, target: flo
         if since > effort.patience or number > effort.rounds:
             return Outcome(paths, state, gap, number, CYCLE if node >= 0 else TIRED, node, kind, into)
         paths = priced
-        _improve(paths, gap, total, law, state, marks, effort, since >= effort.stall)
+        _improve(paths, kinds, gap, total, law, state, marks, effort)

@@ -1,139 +1,45 @@
-"""A Newton step on all pairs at once, by conjugate gradients, where pairwise sweeps converge only linearly.
+"""A Newton step on all pairs at once, where pairwise sweeps converge only linearly.
 
-Variables are the exchanges between a pair's paths and its fullest path. The Hessian of the Beckmann objective is
-D' S D with D the links' incidence in the exchanges and S the slopes: a product needs one pass over the links that
-only one of the two paths uses, and no matrix is ever formed.
+Variables are the swaps of :mod:`._swaps`. The Hessian of the Beckmann objective is D' S D with D the links' incidence
+in the swaps and S the slopes: a product needs one pass over the swaps' links, and no matrix is ever formed. The
+quadratic model is minimised between the bounds: Gauss-Seidel sweeps find which swaps end at a bound, conjugate
+gradients move the others.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
-from pzos.networks._columns import Paths, Pool, along
+from pzos.networks._columns import Paths
 from pzos.networks._compiled import compiled, inlined
 from pzos.networks._law import FLOW, SLOPE, TIME, Law, refresh
+from pzos.networks._swaps import Swaps, bundle, carry_out, list_exchanges, path_codes
 from pzos.networks._sweeps import Marks
-from pzos.networks._trees import Whole
+from pzos.networks._trees import Short, Whole
 from pzos.types import Matrix, Vector
 
-_SHIFT, _PASSES = 1e-4, 8
-
-
-class Exchanges(NamedTuple):
-    """Exchange j moves flow from path full[j] to path path[j].
-
-    It adds to the links own[start[j] .. middle[j]] and takes from own[middle[j] .. start[j + 1]]. ``gradient`` is
-    the difference of the two costs and ``diagonal`` the sum of the slopes on these links.
-    """
-
-    path: Whole
-    full: Whole
-    start: Whole
-    middle: Whole
-    own: Pool
-    gradient: Vector
-    diagonal: Vector
+_SHIFT, _FLAT, _SECANTS = 1e-6, 1e-200, 10
 
 
 @compiled
-def excess_cost(pairs: Whole, paths: Paths, state: Matrix, prices: Vector) -> float:
-    """Write the cost of every path of the listed pairs; return the sum of flow times cost above the cheapest."""
-    first, start, pool, flow, fixed = paths
-    excess = 0.0
-    for pair in pairs:
-        low, high = first[pair], first[pair + 1]
-        cheapest = np.inf
-        for path in range(low, high):
-            prices[path] = along(start[path], start[path + 1], pool, state, TIME) + fixed[path]
-            cheapest = min(cheapest, prices[path])
-        for path in range(low, high):
-            excess += flow[path] * (prices[path] - cheapest)
-    return excess
-
-
-@inlined
-def _fullest(low: int, high: int, flow: Vector) -> int:
-    full = low
-    for path in range(low + 1, high):
-        if flow[path] > flow[full]:
-            full = path
-    return full
-
-
-@inlined
-def _one_sided(
-    begin: int, end: int, pool: Pool, marks: Whole, mark: int, state: Matrix, own: Pool, used: int
-) -> tuple[int, float]:
-    """Collect the links of a path that do not carry ``mark``; return how far ``own`` is filled, and their slopes."""
-    slope = 0.0
-    for k in range(begin, end):
-        link = pool[k]
-        if marks[link] != mark:
-            own[used] = link
-            used += 1
-            slope += state[link, SLOPE]
-    return used, slope
-
-
-@compiled
-def exchanges(pairs: Whole, paths: Paths, state: Matrix, prices: Vector, marks: Marks) -> Exchanges:
-    """List the exchanges that are free to move: paths with flow, and empty ones cheaper than the fullest."""
-    first, start, pool, flow, _ = paths
-    on_full, on_other, last = marks
-    size, room = 0, 0
-    for pair in pairs:
-        low, high = first[pair], first[pair + 1]
-        size += high - low
-        room += (high - low) * (start[high] - start[low])
-    path_of, full_of, middle = np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size, np.int64)
-    begin, own = np.zeros(size + 1, np.int64), np.empty(room, np.uint32)
-    gradient, diagonal = np.empty(size), np.empty(size)
-    count, mark = 0, last[0]
-    for pair in pairs:
-        low, high = first[pair], first[pair + 1]
-        full = _fullest(low, high, flow)
-        mark += 1
-        of_full = mark
-        for k in range(start[full], start[full + 1]):
-            on_full[pool[k]] = of_full
-        for path in range(low, high):
-            if path == full or (flow[path] <= 0.0 and prices[path] >= prices[full]):
-                continue
-            mark += 1
-            for k in range(start[path], start[path + 1]):
-                on_other[pool[k]] = mark
-            half, slope = _one_sided(start[path], start[path + 1], pool, on_full, of_full, state, own, begin[count])
-            used, more = _one_sided(start[full], start[full + 1], pool, on_other, mark, state, own, half)
-            if slope + more > 0.0:
-                path_of[count], full_of[count], middle[count], begin[count + 1] = path, full, half, used
-                gradient[count], diagonal[count] = prices[path] - prices[full], slope + more
-                count += 1
-    last[0] = mark
-    return Exchanges(
-        path_of[:count], full_of[:count], begin[: count + 1], middle[:count], own, gradient[:count], diagonal[:count]
-    )
-
-
-@compiled
-def _spread(amount: Vector, moves: Exchanges, load: Vector) -> None:
+def _spread(amount: Vector, swaps: Swaps, load: Vector) -> None:
     """Write the change of the link flows, D amount, into ``load``."""
-    start, middle, own = moves.start, moves.middle, moves.own
+    start, middle, own = swaps.start, swaps.middle, swaps.own
     for link in range(load.size):
         load[link] = 0.0
     for j in range(amount.size):
         value = amount[j]
-        for k in range(start[j], middle[j]):
-            load[own[k]] += value
-        for k in range(middle[j], start[j + 1]):
-            load[own[k]] -= value
+        if value != 0.0:
+            for k in range(start[j], middle[j]):
+                load[own[k]] += value
+            for k in range(middle[j], start[j + 1]):
+                load[own[k]] -= value
 
 
 @compiled
-def _gather(load: Vector, moves: Exchanges, result: Vector) -> None:
+def _gather(load: Vector, swaps: Swaps, result: Vector) -> None:
     """Write D' load into ``result``."""
-    start, middle, own = moves.start, moves.middle, moves.own
+    start, middle, own = swaps.start, swaps.middle, swaps.own
     for j in range(result.size):
         value = 0.0
         for k in range(start[j], middle[j]):
@@ -144,34 +50,64 @@ def _gather(load: Vector, moves: Exchanges, result: Vector) -> None:
 
 
 @compiled
-def _newton_direction(moves: Exchanges, state: Matrix, accuracy: float, iterations: int) -> Vector:
-    """Solve D' S D direction = -gradient by conjugate gradients with the diagonal as preconditioner."""
-    gradient, diagonal, count, links = moves.gradient, moves.diagonal, moves.gradient.size, state.shape[0]
-    load, product = np.empty(links), np.empty(count)
-    direction, residual, search = np.zeros(count), np.empty(count), np.empty(count)
+def _curve(amount: Vector, swaps: Swaps, slope: Vector, load: Vector, product: Vector) -> None:
+    """Write the Hessian times ``amount``, D' S D amount, into ``product``."""
+    _spread(amount, swaps, load)
+    for link in range(load.size):
+        load[link] *= slope[link]
+    _gather(load, swaps, product)
+
+
+@compiled
+def _settle(amount: Vector, swaps: Swaps, gradient: Vector, diagonal: Vector, slope: Vector, load: Vector) -> float:
+    """One Gauss-Seidel sweep over the swaps on the model, between the bounds; return the decrease it found."""
+    start, middle, own, _, lower, upper = swaps
+    found = 0.0
+    for j in range(amount.size):
+        rise = gradient[j]
+        for k in range(start[j], middle[j]):
+            rise += slope[own[k]] * load[own[k]]
+        for k in range(middle[j], start[j + 1]):
+            rise -= slope[own[k]] * load[own[k]]
+        new = amount[j] - rise / diagonal[j]
+        new = min(max(new, lower[j]), upper[j])
+        moved = new - amount[j]
+        if moved == 0.0:
+            continue
+        found -= moved * (rise + 0.5 * moved * diagonal[j])
+        amount[j] = new
+        for k in range(start[j], middle[j]):
+            load[own[k]] += moved
+        for k in range(middle[j], start[j + 1]):
+            load[own[k]] -= moved
+    return found
+
+
+@compiled
+def _free_direction(
+    free: Vector, swaps: Swaps, residual: Vector, diagonal: Vector, slope: Vector, accuracy: float, products: int
+) -> Vector:
+    """Solve the Newton equations for the swaps with free = 1 by conjugate gradients; overwrites ``residual``."""
+    count = free.size
+    load, product, direction, search = np.empty(slope.size), np.empty(count), np.zeros(count), np.empty(count)
     size = 0.0
     for j in range(count):
-        residual[j] = -gradient[j]
+        residual[j] *= free[j]
         search[j] = residual[j] / diagonal[j]
         size += residual[j] * search[j]
     goal = accuracy * accuracy * size
-    for _ in range(iterations):
+    for _ in range(products):
         if size <= goal:
             break
-        _spread(search, moves, load)
-        for link in range(links):
-            load[link] *= state[link, SLOPE]
-        _gather(load, moves, product)
-        curvature, norm = 0.0, 0.0
+        _curve(search, swaps, slope, load, product)
+        curvature = 0.0
         for j in range(count):
+            product[j] += _SHIFT * diagonal[j] * search[j]
             curvature += search[j] * product[j]
-            norm += search[j] * search[j] * diagonal[j]
-        if curvature <= 1e-13 * norm:
-            break  # a direction without curvature, along links of constant cost, is for the sweeps
         step, before, size = size / curvature, size, 0.0
         for j in range(count):
             direction[j] += step * search[j]
-            residual[j] -= step * product[j]
+            residual[j] -= free[j] * step * product[j]
             size += residual[j] * residual[j] / diagonal[j]
         for j in range(count):
             search[j] = residual[j] / diagonal[j] + size / before * search[j]
@@ -179,112 +115,74 @@ def _newton_direction(moves: Exchanges, state: Matrix, accuracy: float, iteratio
 
 
 @compiled
-def _bounded_direction(
-    moves: Exchanges, flow: Vector, state: Matrix, accuracy: float, iterations: int, shift: float, passes: int
-) -> Vector:
-    """Solve the Newton equations with paths that would fall below zero held at zero, and the others solved again.
-
-    ``shift`` times the diagonal is added, so that swaps without curvature become long steps to such bounds.
-    """
-    gradient, diagonal, path_of = moves.gradient, moves.diagonal, moves.path
-    count, links = gradient.size, state.shape[0]
-    load, product = np.empty(links), np.empty(count)
-    direction, residual, search = np.zeros(count), np.empty(count), np.empty(count)
-    held = np.zeros(count, np.bool_)
-    first = 0.0
-    for number in range(passes):
-        if number > 0:
-            _curve(direction, moves, state, load, product)
-        size = 0.0
-        for j in range(count):
-            residual[j] = 0.0 if held[j] else -gradient[j] - (product[j] if number > 0 else 0.0)
-            search[j] = residual[j] / diagonal[j]
-            size += residual[j] * search[j]
-        first = size if number == 0 else first
-        goal = accuracy * accuracy * first
-        for _ in range(iterations):
-            if size <= goal:
-                break
-            _curve(search, moves, state, load, product)
-            curvature = 0.0
-            for j in range(count):
-                product[j] += shift * diagonal[j] * search[j]
-                curvature += search[j] * product[j]
-            step, before, size = size / curvature, size, 0.0
-            for j in range(count):
-                if not held[j]:
-                    direction[j] += step * search[j]
-                    residual[j] -= step * product[j]
-                    size += residual[j] * residual[j] / diagonal[j]
-            for j in range(count):
-                search[j] = 0.0 if held[j] else residual[j] / diagonal[j] + size / before * search[j]
-        more = 0
-        for j in range(count):
-            if not held[j] and direction[j] < -flow[path_of[j]]:
-                direction[j], held[j] = -flow[path_of[j]], True
-                more += 1
-        if more == 0:
-            break
-    return direction
-
-
-@compiled
-def _curve(amount: Vector, moves: Exchanges, state: Matrix, load: Vector, product: Vector) -> None:
-    """Write the Hessian times ``amount``, D' S D amount, into ``product``."""
-    _spread(amount, moves, load)
+def _model(amount: Vector, swaps: Swaps, gradient: Vector, slope: Vector, load: Vector) -> float:
+    """Return the quadratic model at ``amount``; write D amount into ``load``."""
+    _spread(amount, swaps, load)
+    value = 0.0
+    for j in range(amount.size):
+        value += gradient[j] * amount[j]
     for link in range(load.size):
-        load[link] *= state[link, SLOPE]
-    _gather(load, moves, product)
+        value += 0.5 * slope[link] * load[link] * load[link]
+    return value
 
 
 @compiled
-def _apply(direction: Vector, moves: Exchanges, paths: Paths) -> None:
-    """Change the path flows along ``direction``, no path and no fullest path below zero."""
-    path_of, full_of, flow = moves.path, moves.full, paths.flow
-    low = 0
-    while low < direction.size:
-        high, needed, full = low, 0.0, full_of[low]
-        while high < direction.size and full_of[high] == full:
-            direction[high] = max(direction[high], -flow[path_of[high]])
-            needed += direction[high]
-            high += 1
-        if needed > flow[full]:
-            for j in range(low, high):
-                direction[j] *= flow[full] / needed
-            needed = flow[full]
-        for j in range(low, high):
-            flow[path_of[j]] += direction[j]
-        flow[full] = max(flow[full] - needed, 0.0)
-        low = high
+def _clipped(amount: Vector, direction: Vector, share: float, swaps: Swaps) -> Vector:
+    """Return amount + share * direction, cut off at the bounds."""
+    result = np.empty(amount.size)
+    for j in range(amount.size):
+        result[j] = min(max(amount[j] + share * direction[j], swaps.lower[j]), swaps.upper[j])
+    return result
+
+
+@inlined
+def _to_first_bound(amount: Vector, direction: Vector, swaps: Swaps) -> float:
+    """Return the largest share of ``direction``, at most 1, that crosses no bound."""
+    share = 1.0
+    for j in range(amount.size):
+        if direction[j] < 0.0:
+            share = min(share, (swaps.lower[j] - amount[j]) / direction[j])
+        elif direction[j] > 0.0:
+            share = min(share, (swaps.upper[j] - amount[j]) / direction[j])
+    return share
 
 
 @compiled
-def _shorten(direction: Vector, moves: Exchanges, paths: Paths) -> None:
-    """Shorten the direction as a whole so that no path falls below zero: exchanges that belong together stay so."""
-    path_of, full_of, flow = moves.path, moves.full, paths.flow
-    share, low = 1.0, 0
-    while low < direction.size:
-        high, needed, full = low, 0.0, full_of[low]
-        while high < direction.size and full_of[high] == full:
-            if direction[high] < 0.0:
-                share = min(share, -flow[path_of[high]] / direction[high])
-            needed += direction[high]
-            high += 1
-        if needed > 0.0:
-            share = min(share, flow[full] / needed)
-        low = high
-    for j in range(direction.size):
-        direction[j] *= share
-
-
-@compiled
-def _slope_along(direction: Vector, moves: Exchanges, prices: Vector) -> float:
-    """Return the derivative of the Beckmann objective along ``direction`` at the given path costs."""
-    path_of, full_of = moves.path, moves.full
-    total = 0.0
-    for j in range(direction.size):
-        total += direction[j] * (prices[path_of[j]] - prices[full_of[j]])
-    return total
+def best_swaps(
+    swaps: Swaps, gradient: Vector, diagonal: Vector, slope: Vector, accuracy: float, products: int, passes: int
+) -> Vector:
+    """Minimise  gradient'y + y' D' S D y / 2  over the swaps y between their bounds."""
+    count = gradient.size
+    amount, load, trial_load = np.zeros(count), np.zeros(slope.size), np.empty(slope.size)
+    free, residual = np.empty(count), np.empty(count)
+    most = 0.0
+    for _ in range(passes):
+        found = _settle(amount, swaps, gradient, diagonal, slope, load)
+        found += _settle(amount, swaps, gradient, diagonal, slope, load)
+        most = max(most, found)
+        if found <= accuracy * accuracy * most:
+            break
+        _curve(amount, swaps, slope, trial_load, residual)
+        for j in range(count):
+            residual[j] = -gradient[j] - residual[j]
+            free[j] = 1.0 if swaps.lower[j] < amount[j] < swaps.upper[j] and diagonal[j] > _FLAT else 0.0
+        direction = _free_direction(free, swaps, residual, diagonal, slope, accuracy, products)
+        here = _model(amount, swaps, gradient, slope, load)
+        share = _to_first_bound(amount, direction, swaps)
+        best = _clipped(amount, direction, share, swaps)
+        value = _model(best, swaps, gradient, slope, load)
+        longer = 1.0
+        while longer > 4.0 * share:
+            trial = _clipped(amount, direction, longer, swaps)
+            other = _model(trial, swaps, gradient, slope, trial_load)
+            if other < value:
+                best, value = trial, other
+                break
+            longer *= 0.25
+        most = max(most, here - value)
+        amount = best
+        _spread(amount, swaps, load)
+    return amount
 
 
 @compiled
@@ -296,65 +194,64 @@ def _place(share: float, old_flow: Vector, load: Vector, law: Law, state: Matrix
 
 
 @compiled
-def _search(
-    direction: Vector, moves: Exchanges, pairs: Whole, paths: Paths, prices: Vector, law: Law, state: Matrix
-) -> bool:
-    """Move along ``direction`` with a secant line search; return False, and change nothing, if it leads uphill."""
-    flow = paths.flow
-    kept = flow.copy()
-    _apply(direction, moves, paths)
-    before = _slope_along(direction, moves, prices)
-    if not before < 0.0:
-        for path in range(flow.size):
-            flow[path] = kept[path]
-        return False
-    old_flow, load = state[:, FLOW].copy(), np.empty(state.shape[0])
-    _spread(direction, moves, load)
+def _slope_along(amount: Vector, swaps: Swaps, state: Matrix, rise: Vector) -> float:
+    """Write the gradient of the Beckmann objective; return its derivative along ``amount``."""
+    _gather(state[:, TIME].copy(), swaps, rise)
+    total = 0.0
+    for j in range(amount.size):
+        rise[j] += swaps.fixed[j]
+        total += amount[j] * rise[j]
+    return total
+
+
+@compiled
+def _search(amount: Vector, swaps: Swaps, before: float, law: Law, state: Matrix) -> float:
+    """Move the links along ``amount`` to about the lowest point of the objective; return the share moved.
+
+    The derivative goes from ``before`` < 0 at none to whatever it is at all; secants close in on its zero, cut off
+    where they would hardly shorten the interval, as they do on steep latencies.
+    """
+    old_flow, load, rise = state[:, FLOW].copy(), np.empty(state.shape[0]), np.empty(amount.size)
+    _spread(amount, swaps, load)
     _place(1.0, old_flow, load, law, state)
-    excess_cost(pairs, paths, state, prices)
-    after = _slope_along(direction, moves, prices)
-    if after > 0.1 * abs(before):  # beyond the lowest point: back to where the secant puts it
-        share = before / (before - after)
-        for path in range(flow.size):
-            flow[path] = kept[path] + share * (flow[path] - kept[path])
+    after = _slope_along(amount, swaps, state, rise)
+    low, high, at_low, at_high, share = 0.0, 1.0, before, after, 1.0
+    for _ in range(_SECANTS):
+        if (share == 1.0 and after <= 0.0) or abs(after) <= 0.1 * abs(before):
+            break
+        share = low + min(max(at_low / (at_low - at_high), 0.1), 0.9) * (high - low)
         _place(share, old_flow, load, law, state)
-    return True
+        after = _slope_along(amount, swaps, state, rise)
+        if after > 0.0:
+            high, at_high = share, after
+        else:
+            low, at_low = share, after
+    return share
 
 
 @compiled
 def newton_step(
-    pairs: Whole, paths: Paths, law: Law, state: Matrix, marks: Marks, accuracy: float, iterations: int, whole: bool
-) -> bool:
-    """Take one Newton step with a line search; return whether it led downhill (else nothing is changed).
-
-    Paths that would fall below zero are held at zero, or (``whole``) the step is shortened as a whole: slower by far
-    where many paths empty, but able to follow swaps between pairs that hardly change the flow.
-    """
-    prices = np.empty(paths.flow.size)
-    excess_cost(pairs, paths, state, prices)
-    moves = exchanges(pairs, paths, state, prices, marks)
-    if whole:
-        direction = _newton_direction(moves, state, accuracy, iterations)
-        _shorten(direction, moves, paths)
-    else:
-        direction = _bounded_direction(moves, paths.flow, state, accuracy, iterations, _SHIFT, _PASSES)
-    return _search(direction, moves, pairs, paths, prices, law, state)
-
-
-@compiled
-def repeat_step(
-    pairs: Whole, paths: Paths, law: Law, state: Matrix, marks: Marks, earlier: Vector, times: float
-) -> bool:
-    """Repeat the change since the path flows were ``earlier``, up to so many times, with a line search.
-
-    Where classes of travellers can swap roads without changing the flow, sweeps creep along a straight line at
-    constant speed; this goes to its end.
-    """
-    prices, flow = np.empty(paths.flow.size), paths.flow
-    excess_cost(pairs, paths, state, prices)
-    moves = exchanges(pairs, paths, state, prices, marks)
-    path_of = moves.path
-    direction = np.empty(path_of.size)
-    for j in range(direction.size):
-        direction[j] = times * (flow[path_of[j]] - earlier[path_of[j]])
-    return _search(direction, moves, pairs, paths, prices, law, state)
+    pairs: Whole, kind: Short, paths: Paths, law: Law, state: Matrix, marks: Marks, accuracy: float, products: int,
+    passes: int
+) -> bool:  # fmt: skip
+    """Take one Newton step with a line search; return whether it led downhill (else nothing is changed)."""
+    prices, codes = np.empty(paths.flow.size), np.empty(paths.flow.size, np.int64)
+    path_codes(pairs, paths, state, prices, codes)
+    exchanges, key, differ = list_exchanges(pairs, kind, paths, prices, codes)
+    swaps = bundle(exchanges, key, differ, paths, marks)
+    count, slope = swaps.fixed.size, state[:, SLOPE].copy()
+    start, own, gradient, diagonal = swaps.start, swaps.own, np.zeros(count), np.empty(count)
+    _slope_along(gradient, swaps, state, gradient)
+    for j in range(count):
+        diagonal[j] = _FLAT
+        for k in range(start[j], start[j + 1]):
+            diagonal[j] += slope[own[k]]
+    amount = best_swaps(swaps, gradient, diagonal, slope, accuracy, products, passes)
+    before = 0.0
+    for j in range(count):
+        before += amount[j] * gradient[j]
+    if not before < 0.0:
+        return False
+    share = _search(amount, swaps, before, law, state)
+    carry_out(amount, share, exchanges, swaps, paths.flow)
+    return True
