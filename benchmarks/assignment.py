@@ -137,7 +137,7 @@ def tolls(network: Network) -> None:
     penalty = 200.0
     mix = {"revenue": 1.0, "toll_squares": -penalty}
     for title, problem, known in (
-        ("total travel time", network.toll_problem(None, "travel_time", upper=100.0), best),
+        ("total travel time", network.toll_problem(None, "travel_time", upper=100.0, x0=0.0), best),
         (f"revenue - {penalty:g} |x|^2", network.toll_problem(None, mix), None),
     ):
         sign = 1.0 if problem.sense == "min" else -1.0
