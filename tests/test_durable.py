@@ -256,9 +256,13 @@ def test_two_writers_are_refused(tmp_path: Path) -> None:
 
 
 def test_a_dropped_study_lets_go_of_its_file(tmp_path: Path) -> None:
-    game = problem()
-    opened(tmp_path / "s.study", game)
-    opened(tmp_path / "s.study", game).close()
+    game, path = problem(), tmp_path / "s.study"
+    kept = opened(path, game)
+    with pytest.raises(pzos.StudyBusy):
+        opened(path, game)
+    del kept
+    with opened(path, game) as study:
+        assert study.step == 0
 
 
 def test_an_answer_whose_step_fails_in_the_leader_is_kept(tmp_path: Path) -> None:

@@ -103,6 +103,16 @@ class TestDask:
         with pytest.raises(InvalidInput, match=r"cannot be sent .*top level of a module"):
             solved(dask, lambda x: x + lock.locked())
 
+    def test_short_jobs_travel_together_and_fail_alone(self, dask: DaskExecutor) -> None:
+        assert dask.submit(unreliable.double, 1).result() == 2  # from here on jobs are known to be short
+        jobs = [(unreliable.double, at) for at in range(6)] + [(unreliable.crash, 0), (unreliable.crash_unsendably, 0)]
+        *good, crash, unsendable = [dask.submit(function, value) for function, value in jobs]
+        assert [future.result() for future in good] == [0, 2, 4, 6, 8, 10]
+        with pytest.raises(ValueError, match="no equilibrium at 0"):
+            crash.result()
+        with pytest.raises(FollowerFailure, match="UnsendableError: no luck"):
+            unsendable.result()
+
     def test_threads_are_pinned(self, dask: DaskExecutor) -> None:
         assert set(dask.submit(unreliable.blas_threads, None).result()) == {1}
 

@@ -31,7 +31,7 @@ found = optimise_tolls(problem, highest=10.0, solver=pzos.SecantPZOS(step=2e-4, 
 exact = city.toll_problem(links, {"revenue": 1.0, "travel_time": -1.0}, upper=10.0).follower.function
 print(f"{found.queries} queries; revenue minus total travel time, exact")
 values = []
-for name, x in (("no tolls", np.zeros(6)), ("uniform", np.full(6, found.uniform.toll)), ("optimised", found.x)):
+for name, x in found.choices().items():
     answer = exact.assignment(x)
     values.append(answer.revenue - answer.total_travel_time)
     print(f"{name:<12}{values[-1]:>14,.0f}")

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from pzos.blas import pin_threads
 from pzos.errors import Faults, FollowerFailure, InvalidInput, MissingExtra, PzosError
-from pzos.workers import Workers, packed
+from pzos.workers import Workers, outcome, packed
 
 T = TypeVar("T")
 _RESUBMITS = 20
@@ -61,14 +61,6 @@ class _Sent(NamedTuple):
     lost: int
 
 
-class _Outcome(NamedTuple):
-    """What became of a job, and how many seconds it took."""
-
-    value: Any
-    error: Exception | None
-    seconds: float
-
-
 class _Bundle:
     """Jobs that Dask takes as one thing, without looking for tasks inside their arguments.
 
@@ -79,30 +71,23 @@ class _Bundle:
         self.calls = calls
         self.pinned = pinned
 
-    def __call__(self) -> list[_Outcome]:
+    def __call__(self) -> list[_Done]:
         if self.pinned:
             pin_threads()
-        if len(self.calls) == 1:  # its error is Dask's to carry
-            return [_outcome(self.calls[0])]
-        return [_caught(call) for call in self.calls]
+        return [_done(call) for call in self.calls]
 
 
-def _outcome(call: _Call) -> _Outcome:
+class _Done(NamedTuple):
+    """What became of a job: its value or, where it is not ``good``, its error; and how many seconds it took."""
+
+    good: bool
+    value: Any
+    seconds: float
+
+
+def _done(call: _Call) -> _Done:
     start = time.perf_counter()
-    value = call.function(*call.args, **call.kwargs)
-    return _Outcome(value, None, time.perf_counter() - start)
-
-
-def _caught(call: _Call) -> _Outcome:
-    """Do one job of several, whose error must not cost the others their answers."""
-    try:
-        return _outcome(call)
-    except Exception as error:  # noqa: BLE001  # whatever the follower raises is passed on
-        try:
-            packed(error)
-        except Exception:  # noqa: BLE001  # an error that cannot travel, for whatever reason of its own
-            return _Outcome(None, FollowerFailure(f"{type(error).__name__}: {error}"), 0.0)
-        return _Outcome(None, error, 0.0)
+    return _Done(*outcome(*call), time.perf_counter() - start)
 
 
 def _drained(source: queue.SimpleQueue[T | None]) -> list[T]:
@@ -117,7 +102,7 @@ def _drained(source: queue.SimpleQueue[T | None]) -> list[T]:
     return [item for item in found if item is not None]
 
 
-def _called(bundle: _Bundle) -> list[_Outcome]:
+def _called(bundle: _Bundle) -> list[_Done]:
     return bundle()
 
 
@@ -338,22 +323,19 @@ class DaskExecutor(_Resubmitting):
     def _note(self, bundle: list[_Sent], inner: Any) -> None:
         self._computed.put((bundle, inner))  # in Dask's only thread for callbacks, which must not be kept
 
-    def _settle(self, bundle: list[_Sent], inner: Any, known: dict[Any, list[_Outcome]]) -> None:
+    def _settle(self, bundle: list[_Sent], inner: Any, known: dict[Any, list[_Done]]) -> None:
         """Pass the outcomes on, or send the jobs again if they were lost."""
-        outcomes: list[_Outcome] = []
+        outcomes: list[_Done] = []
         error: BaseException | None = None
         try:
             outcomes = known[inner] if inner in known else inner.result()
-        except BaseException as raised:  # noqa: BLE001  # the job's own error, or a sign that it was lost
+        except BaseException as raised:  # noqa: BLE001  # whatever Dask says of the bundle: mostly that it was lost
             error = raised
         self._held.discard(inner)
         self._spent.append(inner)
-        for sent, outcome in zip(bundle, outcomes, strict=False):
-            _give(sent.outer, outcome.value, outcome.error)
-            if outcome.error is None:
-                self._typical = (
-                    outcome.seconds if math.isinf(self._typical) else (0.8 * self._typical + 0.2 * outcome.seconds)
-                )
+        for sent, (good, value, seconds) in zip(bundle, outcomes, strict=False):
+            self._typical = seconds if math.isinf(self._typical) else 0.8 * self._typical + 0.2 * seconds
+            _give(sent.outer, value if good else None, None if good else value)
         for sent in bundle if error is not None else ():
             if isinstance(error, self._signs_of_loss) and not sent.outer.done():
                 self._lost(*sent, error)

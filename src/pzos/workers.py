@@ -246,10 +246,11 @@ def work(pipe: connection.Connection) -> None:
             except Exception as error:  # noqa: BLE001  # unpickling runs the follower's own code
                 pipe.send((False, InvalidInput(f"a worker cannot find the follower ({error}); {_IMPORTABLE}")))
             else:
-                pipe.send(_outcome(*job))
+                pipe.send(outcome(*job))
 
 
-def _outcome(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[bool, Any]:
+def outcome(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[bool, Any]:
+    """Do a job; return (True, its value) or (False, its error), either in a form that reaches another process."""
     try:
         value = function(*args, **kwargs)
     except Exception as error:  # noqa: BLE001  # whatever a job raises belongs to the one who submitted it

@@ -110,3 +110,12 @@ def test_the_report_splits_costs_by_class(city: Network) -> None:
     trips = city.demand.total / 2
     paid = sum(rows[f"toll per trip (money), {name}"][1] for name in ("poor", "rich")) * trips
     assert paid == pytest.approx(report.revenue, rel=1e-9)
+
+
+def test_the_choices_of_a_search_are_worth_what_it_says():
+    city = generated_city(3, 3, zones=4, congestion=1.5, seed=1)
+    problem = city.toll_problem([0, 1, 2], "travel_time", upper=5.0)
+    found = optimise_tolls(problem, 5.0, queries=25, uniform=4, marginal=2)
+    none, uniform, best = found.choices().values()
+    assert [value_at(problem, x) for x in (none, uniform, best)] == [found.untolled, found.uniform.value, found.value]
+    assert found.value <= found.uniform.value <= found.untolled

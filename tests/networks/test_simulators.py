@@ -17,6 +17,7 @@ from pzos.networks import Demand, Latency, Network, generated_city
 from pzos.networks.optimise import optimise_tolls, value_at
 from pzos.networks.simulators import aequilibrae, sumo, uxsim
 from pzos.networks.simulators.traffic import (
+    Judgement,
     Simulator,
     Traffic,
     advised_radius,
@@ -210,3 +211,10 @@ def test_what_aequilibrae_cannot_do_is_said(change, expected: str) -> None:
     network = replace(network, first_thru=change.get("first_thru", 0))
     with pytest.raises(InvalidInput, match=expected):
         aequilibrae._check(network, np.asarray(change.get("tolls", np.zeros(4))))
+
+
+def test_tolls_are_compared_by_their_means():
+    judged = Judgement({"dear": np.array([3.0, 5.0]), "cheap": np.array([1.0, 2.0])})
+    assert judged.lowest() == "cheap"
+    dear = next(line for line in str(judged).splitlines() if line.startswith("dear"))
+    assert dear.split() == ["dear", "4", "(1)"]

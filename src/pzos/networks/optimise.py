@@ -51,6 +51,11 @@ class TollSearch:
     seconds: float
     result: Result
 
+    def choices(self) -> dict[str, Vector]:
+        """Return the tolls worth comparing by name: none, the best uniform ones, and those found."""
+        uniform = np.full_like(self.x, self.uniform.toll)
+        return {"no tolls": np.zeros_like(self.x), f"uniform {self.uniform.toll:g}": uniform, "optimised": self.x}
+
 
 def optimise_tolls(
     problem: Problem, highest: float, solver: Any = None, *, queries: int = 200, uniform: int = 8, marginal: int = 6,

@@ -67,16 +67,9 @@ class SumoSimulator(Simulator):
 
     def __post_init__(self) -> None:
         faults = Faults("SumoSimulator")
-        for name in ("loading", "horizon", "update", "second", "metre"):
-            value = getattr(self, name)
-            faults.check(bool(np.isfinite(value) and value > 0), name, value, "a positive number", "see the docstring")
-        faults.check(self.horizon >= self.loading, "horizon", self.horizon, f"at least {self.loading:g}", "run longer")
+        self.check(faults, ("loading", "horizon", "update", "second", "metre"))
         faults.check(bool(0 <= self.memory < 1), "memory", self.memory, "a number from 0 to below 1", "0.7 is usual")
         faults.check(bool(self.blur >= 1), "blur", self.blur, "a number >= 1", "1 is no error at all")
-        faults.check(len(self.network.classes) == 1, "network.classes", len(self.network.classes), "one class",
-                     "one value of time is simulated")  # fmt: skip
-        faults.check(self.network.first_thru == 0, "network.first_thru", self.network.first_thru, "0",
-                     "traffic may pass through every node here")  # fmt: skip
         faults.raise_if_any()
 
     @cached_property

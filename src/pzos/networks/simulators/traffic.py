@@ -50,6 +50,19 @@ class Simulator(ABC):
     """A traffic simulator of a network: a pure function of tolls (in units of time, one per link) and a seed."""
 
     network: Network
+    loading: float
+    horizon: float
+
+    def check(self, faults: Faults, positive: Sequence[str]) -> None:
+        """Note what no simulator can do with: numbers that must be ``positive``, run too short, network too rich."""
+        for name in positive:
+            value = getattr(self, name)
+            faults.check(bool(np.isfinite(value) and value > 0), name, value, "a positive number", "see the docstring")
+        faults.check(self.horizon >= self.loading, "horizon", self.horizon, f"at least {self.loading:g}", "run longer")
+        faults.check(len(self.network.classes) == 1, "network.classes", len(self.network.classes), "one class",
+                     "one value of time is simulated")  # fmt: skip
+        faults.check(self.network.first_thru == 0, "network.first_thru", self.network.first_thru, "0",
+                     "traffic may pass through every node here")  # fmt: skip
 
     @abstractmethod
     def run(self, tolls: npt.ArrayLike, seed: int) -> Traffic:
@@ -145,6 +158,28 @@ def held_out(problem: Problem, x: npt.ArrayLike, seeds: Sequence[int]) -> Vector
     travellers = simulated_travellers(problem)
     point = np.asarray(x, dtype=np.float64)
     return np.array([problem.leader.value(point, travellers.once(point, int(seed))) for seed in seeds])
+
+
+class Judgement(NamedTuple):
+    """F of several tolls by name, on each of the seeds they were judged on."""
+
+    values: Mapping[str, Vector]
+
+    def __str__(self) -> str:
+        rows = (
+            f"{name:<18}{found.mean():>12,.0f}  ({found.std(ddof=1) / found.size**0.5:,.0f})"
+            for name, found in self.values.items()
+        )
+        return "\n".join([f"{'':<18}{'mean':>12}  (standard error)", *rows])
+
+    def lowest(self) -> str:
+        """Return the name of the tolls with the lowest mean."""
+        return min(self.values, key=lambda name: float(self.values[name].mean()))
+
+
+def judge(problem: Problem, choices: Mapping[str, npt.ArrayLike], seeds: Sequence[int]) -> Judgement:
+    """Judge several tolls on the same seeds, which the optimiser must not have used (at least two)."""
+    return Judgement({name: held_out(problem, x, seeds) for name, x in choices.items()})
 
 
 def simulated_travellers(problem: Problem) -> SimulatedTravellers:

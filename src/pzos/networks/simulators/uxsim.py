@@ -53,15 +53,8 @@ class UxsimSimulator(Simulator):
 
     def __post_init__(self) -> None:
         faults = Faults("UxsimSimulator")
-        for name in ("loading", "horizon", "update", "adapting", "second", "metre"):
-            value = getattr(self, name)
-            faults.check(bool(np.isfinite(value) and value > 0), name, value, "a positive number", "see the docstring")
-        faults.check(self.horizon >= self.loading, "horizon", self.horizon, f"at least {self.loading:g}", "run longer")
+        self.check(faults, ("loading", "horizon", "update", "adapting", "second", "metre"))
         faults.check(self.platoon >= 1, "platoon", self.platoon, "a whole number >= 1", "5 is usual")
-        faults.check(len(self.network.classes) == 1, "network.classes", len(self.network.classes), "one class",
-                     "UXsim knows one value of time")  # fmt: skip
-        faults.check(self.network.first_thru == 0, "network.first_thru", self.network.first_thru, "0",
-                     "UXsim lets traffic pass through every node")  # fmt: skip
         faults.raise_if_any()
 
     def run(self, tolls: npt.ArrayLike, seed: int) -> Traffic:
