@@ -19,12 +19,12 @@ import numpy as np
 from scipy.special import betainc
 
 import pzos
+from pzos.base.keys import Keys, Role
+from pzos.base.types import Vector
 from pzos.games import SecurityGame
 from pzos.games.derivatives import security_jacobian
-from pzos.keys import Keys, Role
-from pzos.run import drive
 from pzos.stationarity import CertificateSolver
-from pzos.types import Vector
+from pzos.study.run import drive
 
 
 class Known(NamedTuple):

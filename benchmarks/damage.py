@@ -23,10 +23,10 @@ from typing import NamedTuple
 import numpy as np
 
 import pzos
-import pzos.salvage as format_reader
-from pzos.errors import DamagedStudy, PzosError
-from pzos.journal import recover
-from pzos.run import drive
+import pzos.durable.salvage as format_reader
+from pzos.base.errors import DamagedStudy, PzosError
+from pzos.durable.journal import recover
+from pzos.study.run import drive
 
 STEPS = 8
 Span = tuple[str, int, int]

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 import numpy as np
 import scipy.sparse as sp
 
+from pzos.base.keys import Keys
 from pzos.games import RoutingGame
-from pzos.games._routing_interior import Programme, on_support
-from pzos.keys import Keys
+from pzos.games._routing.interior import Programme, on_support
 
 Answerer = Callable[[np.ndarray], np.ndarray]
 TURNS = 3

@@ -15,8 +15,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from pzos.base.keys import Keys
 from pzos.games import SecurityGame
-from pzos.keys import Keys
 
 Follower = Callable[[np.ndarray], np.ndarray]
 TARGETS, QUERIES, SEEDS, TURNS = 100, 12, 3, 3

@@ -37,7 +37,7 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 import numpy as np
 
 import pzos
-import pzos.durable  # loaded before the first fork, so that children spend their time on the study
+import pzos.durable.replay  # loaded before the first fork, so that children spend their time on the study
 
 SHIM = Path(__file__).with_name("kill_shim.c")
 NOTE = 16  # bytes per noted call

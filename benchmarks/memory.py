@@ -21,18 +21,18 @@ import numpy as np
 import scipy
 from scipy.optimize import minimize
 
-from pzos.differences import Central, Midpoint, OneSided
-from pzos.directions import Cycled, Independent, Orthogonal
+from pzos.base.types import Matrix, Vector
 from pzos.games.security import SecurityGame
-from pzos.memories import PairMemory, SecantMemory
-from pzos.predictions import BlendPrediction, LeaderPrediction, ZeroPrediction
-from pzos.run import solve
-from pzos.schedules import Constant, Diminishing
-from pzos.solvers.base import AnySolver
-from pzos.solvers.memory import MemoryPZOS, SecantPZOS
-from pzos.solvers.smoothing import PZOS
-from pzos.steps import DoG, DoWG
-from pzos.types import Matrix, Vector
+from pzos.methods.differences import Central, Midpoint, OneSided
+from pzos.methods.directions import Cycled, Independent, Orthogonal
+from pzos.methods.memories import PairMemory, SecantMemory
+from pzos.methods.memory import MemoryPZOS, SecantPZOS
+from pzos.methods.predictions import BlendPrediction, LeaderPrediction, ZeroPrediction
+from pzos.methods.schedules import Constant, Diminishing
+from pzos.methods.smoothing import PZOS
+from pzos.methods.solver import AnySolver
+from pzos.methods.steps import DoG, DoWG
+from pzos.study.run import solve
 
 STEPS = (0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.25, 0.3, 0.5)
 RADII = (0.1, 0.01)

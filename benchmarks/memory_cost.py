@@ -14,13 +14,13 @@ import tracemalloc
 
 import numpy as np
 
-from pzos.leader import leader_from_functions
-from pzos.memories import PairMemory, SecantMemory
-from pzos.problem import Problem
-from pzos.run import solve
-from pzos.solvers.base import AnySolver
-from pzos.solvers.memory import MemoryPZOS, SecantPZOS
-from pzos.solvers.smoothing import PZOS
+from pzos.methods.memories import PairMemory, SecantMemory
+from pzos.methods.memory import MemoryPZOS, SecantPZOS
+from pzos.methods.smoothing import PZOS
+from pzos.methods.solver import AnySolver
+from pzos.problem.leader import leader_from_functions
+from pzos.problem.problem import Problem
+from pzos.study.run import solve
 
 CASES = ((10, 200), (100, 200), (300, 100), (1000, 40), (100_000, 60))
 

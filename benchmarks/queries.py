@@ -21,9 +21,9 @@ import numpy as np
 import scipy
 
 import pzos
-from pzos.bench.cases import make
-from pzos.bench.command import shown
-from pzos.bench.table import BUDGETS, METHODS, Curve, curve, run_table, summary
+from pzos.cli.bench import shown
+from testbed.cases import make
+from testbed.table import BUDGETS, METHODS, Curve, curve, run_table, summary
 
 SECURITY = {
     "security-10": ((0.01, 20), (0.001, 25)),

@@ -18,9 +18,9 @@ from itertools import product
 import numpy as np
 
 import pzos
-from pzos.run import iterate
+from pzos.base.types import Vector
 from pzos.stationarity import Constants, min_norm_point, sharp_moment_constant, theorem_schedule
-from pzos.types import Vector
+from pzos.study.run import iterate
 
 SLOPE = 0.5
 TARGET = np.array([2.0, 0.3])

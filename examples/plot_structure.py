@@ -15,7 +15,7 @@ from scipy.optimize import minimize
 import pzos
 from pzos.games import SecurityGame
 from pzos.games.derivatives import security_gradient
-from pzos.structure import conserved, own_effect
+from pzos.problem.structure import conserved, own_effect
 
 game = SecurityGame.random(seed=3, targets=50)
 problem = game.problem()

@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 
 import pzos
-from pzos.types import Matrix, Vector
+from pzos.base.types import Matrix, Vector
 
 D_X, D_Y = 5, 4
 MIXING: Matrix = np.sin(np.arange(1.0, D_X * D_Y + 1)).reshape(D_Y, D_X)

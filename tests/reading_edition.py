@@ -5,7 +5,7 @@ Alg. PZOS and ZOS are Q = 1, Alg. PZOS-B and ZOS-B are Q > 1. It shares with the
 
 import numpy as np
 
-from pzos.keys import Keys
+from pzos.base.keys import Keys
 
 
 def pzos(f_x, f_y, y_star, x0, step, mu, T, Q=1, seed=0, sign=+1, project=lambda x: x):

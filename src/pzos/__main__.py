@@ -1,5 +1,5 @@
 """``python -m pzos`` is ``pzos``."""
 
-from pzos.cli import main
+from pzos.cli.main import main
 
 raise SystemExit(main())

@@ -15,17 +15,17 @@ from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
-from pzos.errors import PzosError
-from pzos.estimators import Plan
-from pzos.keys import Keys
-from pzos.leader import leader_from_functions
-from pzos.oracle import Oracle
-from pzos.problem import Problem
-from pzos.sets import Box
-from pzos.solvers.base import AnySolver, Task
-from pzos.study import Study
-from pzos.trace import Record
-from pzos.types import Query, Sense, Vector
+from pzos.answers.oracle import Oracle
+from pzos.base.errors import PzosError
+from pzos.base.keys import Keys
+from pzos.base.types import Query, Sense, Vector
+from pzos.methods.estimators import Plan
+from pzos.methods.solver import AnySolver, Task
+from pzos.problem.leader import leader_from_functions
+from pzos.problem.problem import Problem
+from pzos.problem.sets import Box
+from pzos.study.study import Study
+from pzos.study.trace import Record
 
 STEPS = 6
 

@@ -15,9 +15,9 @@ import pytest
 import pzos
 from browser.chromium import Browser, browser, find
 from instances import problem
-from pzos.cli import main
+from pzos.cli.main import main
 from pzos.experiments.page import write_page
-from pzos.report.figures import COLOURS, DASHES
+from pzos.report.charts import COLOURS, DASHES
 
 pytestmark = pytest.mark.skipif(find() is None, reason="no Chromium is installed (apt-get install chromium)")
 

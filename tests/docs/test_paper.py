@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import pytest
 
-from pzos.cli import COMMANDS, _parser
-from pzos.experiments.command import FIGURES
+from pzos.cli.main import COMMANDS, _parser
+from pzos.cli.reproduce import FIGURES
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "paper.md"

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from pzos.experiments.command import FIGURES
+from pzos.cli.reproduce import FIGURES
 from pzos.experiments.context import Context, FigureReport
 
 NAMES = (

@@ -5,7 +5,7 @@ import numpy as np
 from pzos.experiments.descriptions import RunSpec, Variant
 from pzos.experiments.runs import CountingDomain, execute
 from pzos.games import SecurityGame
-from pzos.sets import Nonnegative, Whole
+from pzos.problem.sets import Nonnegative, Whole
 from reading_edition import pzos
 
 

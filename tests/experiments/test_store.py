@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pzos.errors import InvalidInput
+from pzos.base.errors import InvalidInput
 from pzos.experiments.runs import RunOutcome
 from pzos.experiments.store import RunStore
 

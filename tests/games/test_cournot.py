@@ -4,14 +4,13 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from scipy.optimize import minimize_scalar
 
-from pzos.check import check_leader
-from pzos.errors import InvalidInput
+from pzos.base.errors import InvalidInput
 from pzos.games.cournot import CournotGame
-from pzos.sets import Budget, Nonnegative
+from pzos.problem.check import check_leader
+from pzos.problem.sets import Budget, Nonnegative
 
 SETTINGS = settings(max_examples=60, deadline=None)
 

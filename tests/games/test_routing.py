@@ -9,15 +9,14 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
-import pzos.games._routing_interior as interior
+import pzos.games._routing.interior as interior
 from pzos import PZOS, solve
-from pzos.errors import InvalidInput, NotConverged
+from pzos.base.errors import InvalidInput, NotConverged
 from pzos.games import RoutingGame
-from pzos.games._routing_solver import Solver
-from pzos.sets import Nonnegative, Whole
+from pzos.games._routing.solver import Solver
+from pzos.problem.sets import Nonnegative, Whole
 
 SEEDS = st.integers(0, 10**6)
 

@@ -8,14 +8,13 @@ from multiprocessing import get_context
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from scipy.optimize import minimize
 
-from pzos.errors import InvalidInput
+from pzos.base.errors import InvalidInput
 from pzos.games import RoutingGame
-from pzos.games._routing_interior import Programme
-from pzos.games._routing_layout import ROWS, STEPS
+from pzos.games._routing.interior import Programme
+from pzos.games._routing.layout import ROWS, STEPS
 
 SEEDS = st.integers(0, 10**6)
 

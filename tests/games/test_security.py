@@ -5,15 +5,14 @@ import pickle
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from scipy.optimize import minimize, minimize_scalar
 
-from pzos.check import check_leader
-from pzos.errors import InvalidInput, NotConverged
-from pzos.follower import Follower
+from pzos.base.errors import InvalidInput, NotConverged
 from pzos.games.security import SecurityGame, symmetric_effort
-from pzos.sets import Nonnegative
+from pzos.problem.check import check_leader
+from pzos.problem.follower import Follower
+from pzos.problem.sets import Nonnegative
 
 SETTINGS = settings(max_examples=60, deadline=None)
 SHARES = st.sampled_from([1e-9, 1e-3, 0.02, 0.3, 0.5, 0.9, 1.5, 3.0, 100.0])
@@ -205,7 +204,7 @@ def test_problem_and_repr() -> None:
 
 def test_second_moments_of_the_paper_at_one_size() -> None:
     """Fig. 2 at n = 105: 85 / 336 in the paper; 7 instances, one run each, so a wide band."""
-    from pzos.keys import Keys
+    from pzos.base.keys import Keys
 
     moments = np.zeros(2)
     for seed in range(7):

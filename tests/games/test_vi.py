@@ -2,17 +2,16 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from scipy.optimize import linprog
 
-from pzos.errors import FollowerFailure, InvalidInput, NotConverged
+from pzos.base.errors import FollowerFailure, InvalidInput, NotConverged
 from pzos.games.cournot import CournotGame
 from pzos.games.security import SecurityGame
 from pzos.games.vi import VariationalInequality, variational_follower
-from pzos.games.vi_sets import Polyhedron, Product
-from pzos.leader import leader_from_functions
-from pzos.sets import Ball, Box, Budget, Domain, Nonnegative, Simplex, Whole
+from pzos.problem.leader import leader_from_functions
+from pzos.problem.sets import Ball, Box, Budget, Domain, Nonnegative, Simplex, Whole
+from pzos.problem.vi_sets import Polyhedron, Product
 
 SETTINGS = settings(max_examples=25, deadline=None)
 

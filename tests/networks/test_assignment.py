@@ -5,10 +5,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
-from pzos.errors import InvalidInput, NotConverged
+from pzos.base.errors import InvalidInput, NotConverged
 from pzos.networks import (
     AboveGap,
     Demand,

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pzos.errors import InvalidInput
+from pzos.base.errors import InvalidInput
 from pzos.networks import Network, generated_city, network_from_table, read_gmns, write_gmns
 
 NODE = "node_id,x_coord,y_coord,zone_id\n10,0,0,1\n20,1,0,\n30,2,0,2\n"

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pzos.errors import MissingExtra
+from pzos.base.errors import MissingExtra
 from pzos.networks import Demand, Latency, Network
 from pzos.networks.maps import beside_each_other, draw_map, layout
 

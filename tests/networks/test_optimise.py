@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import pzos
-from pzos.errors import FollowerFailure, InvalidInput
+from pzos.base.errors import FollowerFailure, InvalidInput
 from pzos.networks import Demand, Latency, Network, generated_city
 from pzos.networks.optimise import best_uniform, marginal_cost_trials, optimise_tolls, value_at
 

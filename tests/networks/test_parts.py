@@ -6,10 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from pzos.errors import InvalidInput
+from pzos.base.errors import InvalidInput
 from pzos.networks import Demand, Latency, Network, UserClass, generated_city
 from pzos.networks.city import ARTERIAL, RING, STREET
 
@@ -36,7 +35,7 @@ def test_marginal_cost_is_time_plus_flow_times_slope(free: float, b: float, powe
 
 
 def test_the_compiled_latency_is_the_same_function() -> None:
-    from pzos.networks._law import FLOW, SLOPE, TIME, refresh
+    from pzos.networks.equilibrium.law import FLOW, SLOPE, TIME, refresh
 
     powers = np.array([0.0, 0.5, 1.0, 1.5, 4.0, 5.1644, 4.0])
     rise_b = np.array([0.3, 1.0, 1.0, 0.2, 0.15, 1e-16, 0.0])

@@ -11,8 +11,8 @@ import numpy.typing as npt
 import pytest
 
 import pzos
-from pzos.errors import InvalidInput, MissingExtra
-from pzos.keys import Keys, Role
+from pzos.base.errors import InvalidInput, MissingExtra
+from pzos.base.keys import Keys, Role
 from pzos.networks import Demand, Latency, Network, generated_city
 from pzos.networks.optimise import optimise_tolls, value_at
 from pzos.networks.simulators import aequilibrae, sumo, uxsim

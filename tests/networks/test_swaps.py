@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from pzos.networks import Latency, Network, generated_city, independent_gap
-from pzos.networks._columns import Paths
-from pzos.networks._newton import best_swaps
-from pzos.networks._swaps import Swaps, bundle, carry_out, list_exchanges, path_codes
-from pzos.networks._sweeps import new_marks
+from pzos.networks.equilibrium.columns import Paths
+from pzos.networks.equilibrium.newton import best_swaps
+from pzos.networks.equilibrium.swaps import Swaps, bundle, carry_out, list_exchanges, path_codes
+from pzos.networks.equilibrium.sweeps import new_marks
 
 
 def path_sets(pairs: list[list[tuple[list[int], float]]], toll: float = 0.0) -> Paths:

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pzos.errors import InvalidInput
+from pzos.base.errors import InvalidInput
 from pzos.networks import (
     Demand,
     Latency,

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import pzos
-from pzos.errors import InvalidInput
+from pzos.base.errors import InvalidInput
 from pzos.networks import Demand, Latency, Network, TollFollower, UserClass, toll_report
 
 

@@ -10,7 +10,7 @@ import pytest
 
 import pzos
 from instances import START, problem
-from pzos.cli import main
+from pzos.cli.main import main
 from pzos.report.from_file import read_contents, story_of_file
 from pzos.report.from_result import story_of
 from pzos.report.story import Story
@@ -69,7 +69,7 @@ def test_failures_are_counted(tmp_path: Path) -> None:
 
 def test_a_kept_certificate_is_put_into_words(tmp_path: Path) -> None:
     from pzos.stationarity import CertificateSolver
-    from pzos.stationarity.batch import known_at
+    from pzos.stationarity.one_batch import known_at
 
     path, solver = tmp_path / "certificate.study", CertificateSolver(delta=0.25, directions=40)
     known = known_at("test", problem().known(), np.full(5, 0.3))

@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 import pzos
-from pzos.keys import Keys, Role
-from pzos.types import Matrix, Vector
+from pzos.base.keys import Keys, Role
+from pzos.base.types import Matrix, Vector
 
 
 class Instance(NamedTuple):

@@ -2,13 +2,12 @@ from math import sqrt
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
-from pzos.errors import InvalidInput
-from pzos.keys import Keys, Role
+from pzos.base.errors import InvalidInput
+from pzos.base.keys import Keys, Role
+from pzos.base.types import Matrix, Vector
 from pzos.stationarity import finite_sample_bound, norm_upper_bound
-from pzos.types import Matrix, Vector
 
 
 def paper_estimates(seed: int, count: int, mean: Vector, response: Vector) -> Matrix:

@@ -2,11 +2,10 @@ from math import gamma, pi, sqrt
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from pzos.errors import InvalidInput
-from pzos.keys import Keys
+from pzos.base.errors import InvalidInput
+from pzos.base.keys import Keys
 from pzos.stationarity import Constants, published_moment_constant, sharp_moment_constant, smoothing_constant
 
 

@@ -1,11 +1,10 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 import pzos
-from pzos.errors import InvalidInput
-from pzos.keys import Keys, Role
+from pzos.base.errors import InvalidInput
+from pzos.base.keys import Keys, Role
 from pzos.stationarity import HullSolver, certify_hull, min_norm_point
 
 from .instances import random_instance

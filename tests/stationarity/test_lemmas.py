@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pzos.keys import Keys, Role
+from pzos.base.keys import Keys, Role
 from pzos.stationarity import Constants, estimate_constants, sharp_moment_constant, smoothed_objects
 
 from .instances import Instance, random_instance

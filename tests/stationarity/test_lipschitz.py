@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 import pzos
-from pzos.errors import InvalidInput
+from pzos.base.errors import InvalidInput
 from pzos.stationarity import LipschitzSolver, estimate_constants
 
 from .instances import linear_problem

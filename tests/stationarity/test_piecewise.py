@@ -1,9 +1,8 @@
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from pzos.errors import InvalidInput, NotConverged
+from pzos.base.errors import InvalidInput, NotConverged
 from pzos.stationarity import Interval, certify_hull, goldstein_interval, partial_goldstein_interval, threshold
 from pzos.stationarity.examples import draw, full_not_partial, partial_not_full
 from pzos.stationarity.piecewise import Piece, PiecewiseResponse, smooth_range

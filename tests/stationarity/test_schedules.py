@@ -2,11 +2,11 @@ import argparse
 from math import sqrt
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from pzos.errors import InvalidInput
-from pzos.stationarity import Constants, plan_command, theorem_schedule
+from pzos.base.errors import InvalidInput
+from pzos.cli import plan as plan_command
+from pzos.stationarity import Constants, theorem_schedule
 from pzos.stationarity.schedules import in_words
 
 sizes = st.floats(0.05, 20.0)

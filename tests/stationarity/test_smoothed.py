@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from pzos.errors import InvalidInput
+from pzos.base.errors import InvalidInput
 from pzos.stationarity import SmoothingSolver, smoothed_objects
 from pzos.stationarity.examples import full_not_partial
 

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 import pzos
-from pzos.errors import InvalidInput
+from pzos.base.errors import InvalidInput
+from pzos.base.types import Purpose
 from pzos.stationarity import StopWhenStationary, certify
 from pzos.stationarity.stopping import latest_certificate
-from pzos.types import Purpose
 
 from .instances import linear_problem, random_instance
 

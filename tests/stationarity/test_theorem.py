@@ -3,8 +3,8 @@
 import numpy as np
 
 import pzos
-from pzos.run import iterate
 from pzos.stationarity import Constants, min_norm_point, sharp_moment_constant, theorem_schedule
+from pzos.study.run import iterate
 
 
 def test_the_partial_schedule_keeps_its_promise() -> None:

@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, as_completed
 from contextlib import contextmanager
 
+from pzos.answers.oracle import abandon
+from pzos.answers.workers import Workers
 from pzos.experiments.descriptions import RunSpec
 from pzos.experiments.runs import RunOutcome, execute
 from pzos.experiments.store import RunStore
-from pzos.oracle import abandon
-from pzos.workers import Workers
 
 
 def compute_missing(specs: Sequence[RunSpec], store: RunStore, *, jobs: int, executor: Executor | None = None) -> int:

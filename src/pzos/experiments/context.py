@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from pzos.base.types import Vector
 from pzos.experiments.descriptions import RunSpec, Scale, Variant
 from pzos.experiments.store import RunStore
 from pzos.experiments.tables import Runs, load_runs
-from pzos.types import Vector
 
 
 class Claim(NamedTuple):

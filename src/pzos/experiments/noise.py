@@ -11,17 +11,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pzos.estimators import black_box_estimate, partial_estimate, sphere_directions, two_point_plan
+from pzos.base.keys import Keys
+from pzos.base.types import Vector, dot
 from pzos.experiments.context import Claim
 from pzos.experiments.tables import write_columns
 from pzos.games import SecurityGame
 from pzos.games.derivatives import security_gradient
-from pzos.keys import Keys
-from pzos.problem import Problem
-from pzos.run import solve
-from pzos.solvers.base import AnySolver
-from pzos.solvers.smoothing import PZOS, ZOS
-from pzos.types import Vector, dot
+from pzos.methods.estimators import black_box_estimate, partial_estimate, sphere_directions, two_point_plan
+from pzos.methods.smoothing import PZOS, ZOS
+from pzos.methods.solver import AnySolver
+from pzos.problem.problem import Problem
+from pzos.study.run import solve
 
 _DIRECTIONS = 200
 _LATE_STEPS = 300

@@ -9,16 +9,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.random import Generator
 
+from pzos.base.types import Vector
 from pzos.experiments.descriptions import RunSpec
-from pzos.follower import Follower
 from pzos.games import RoutingGame, SecurityGame
-from pzos.problem import Problem
-from pzos.run import solve
-from pzos.schedules import Diminishing
-from pzos.sets import Domain, Whole
-from pzos.solvers.base import AnySolver
-from pzos.solvers.smoothing import PZOS, ZOS
-from pzos.types import Vector
+from pzos.methods.schedules import Diminishing
+from pzos.methods.smoothing import PZOS, ZOS
+from pzos.methods.solver import AnySolver
+from pzos.problem.follower import Follower
+from pzos.problem.problem import Problem
+from pzos.problem.sets import Domain, Whole
+from pzos.study.run import solve
 
 
 class RunOutcome(NamedTuple):

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 import pzos
-from pzos.errors import InvalidInput
+from pzos.base.errors import InvalidInput
 from pzos.experiments.runs import RunOutcome
 
 _FORMAT = "pzos experiment runs 1"

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import numpy as np
 
+from pzos.base.types import Matrix, Vector
 from pzos.experiments.descriptions import RunSpec, Variant
 from pzos.experiments.store import RunStore
-from pzos.types import Matrix, Vector
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pzos.games._vi_projectors import Projector
-from pzos.types import Vector, dot
+from pzos.base.types import Vector, dot
+from pzos.problem._vi_projectors import Projector
 
 _PHI = 1.5
 _RHO = 1.0 / _PHI + 1.0 / _PHI**2

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pzos.errors import Faults, InvalidInput
-from pzos.keys import Keys, Role
-from pzos.types import Matrix, Vector
+from pzos.base.errors import Faults, InvalidInput
+from pzos.base.keys import Keys, Role
+from pzos.base.types import Matrix, Vector
 
 Integers = npt.NDArray[np.int64]
 Edges = tuple[Integers, Integers, Vector, Vector]

@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from pzos.types import Matrix, Vector
+from pzos.base.types import Matrix, Vector
 
 _EPS = 2.220446049250313e-16
 _INNER_LIMIT = 200

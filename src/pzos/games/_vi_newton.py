@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pzos.games._vi_projectors import Projector
-from pzos.types import Matrix, Vector, dot
+from pzos.base.types import Matrix, Vector, dot
+from pzos.problem._vi_projectors import Projector
 
 Operator = Callable[[Vector], Vector]
 _STEP_LIMIT = 50

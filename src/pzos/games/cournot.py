@@ -21,14 +21,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pzos.errors import Faults, NotConverged
-from pzos.games._arrays import as_rows, check_entries, frozen_array, frozen_vector
-from pzos.games._respondent import Respondent
-from pzos.keys import Keys, Role
-from pzos.leader import Leader, leader_from_functions
-from pzos.problem import Problem
-from pzos.sets import Budget, Domain, Nonnegative
-from pzos.types import Matrix, Vector
+from pzos.base.arrays import as_rows, check_entries, frozen_array, frozen_vector
+from pzos.base.errors import Faults, NotConverged
+from pzos.base.keys import Keys, Role
+from pzos.base.types import Matrix, Vector
+from pzos.problem.leader import Leader, leader_from_functions
+from pzos.problem.problem import Problem
+from pzos.problem.respondent import Respondent
+from pzos.problem.sets import Budget, Domain, Nonnegative
 
 _CERTIFIED = 1e-12
 

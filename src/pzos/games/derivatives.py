@@ -19,9 +19,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from pzos.games._arrays import as_rows
+from pzos.base.arrays import as_rows
+from pzos.base.types import Matrix, Vector, dot
 from pzos.games.security import SecurityGame
-from pzos.types import Matrix, Vector, dot
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from pzos.base.types import Matrix, Vector
 from pzos.games._routing_data import checked_tolls
 from pzos.games.routing import RoutingGame
-from pzos.types import Matrix, Vector
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -21,14 +21,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pzos.errors import Faults
-from pzos.games._respondent import Respondent
+from pzos.base.errors import Faults
+from pzos.base.types import Matrix, Vector
+from pzos.games._routing.solver import Equilibrium, Solver, Statistics
 from pzos.games._routing_data import checked_edges, checked_tolls, checked_travellers, draw_instance
-from pzos.games._routing_solver import Equilibrium, Solver, Statistics
-from pzos.leader import Leader, leader_from_functions
-from pzos.problem import Problem
-from pzos.sets import Nonnegative, Whole
-from pzos.types import Matrix, Vector
+from pzos.problem.leader import Leader, leader_from_functions
+from pzos.problem.problem import Problem
+from pzos.problem.respondent import Respondent
+from pzos.problem.sets import Nonnegative, Whole
 
 Integers = npt.NDArray[np.int64]
 _FIELDS = ("tail", "head", "slope", "intercept", "origin", "destination", "demand", "sensitivity")
@@ -109,7 +109,7 @@ class RoutingGame:
         """Return the aggregate edge flow F*(tau); ``tolls`` is one vector or a stack of rows, of any sign.
 
         The answer is a function of the tolls alone, bit for bit: the exact flow, rounded. It is returned only with a
-        certificate (stationarity, demand, no cheaper path, no negative cycle); else :class:`pzos.errors.NotConverged`.
+        certificate (stationarity, demand, no cheaper path, no negative cycle); else :class:`pzos.NotConverged`.
         """
         try:
             solver: Solver = self._threads.solver

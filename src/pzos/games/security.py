@@ -18,14 +18,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from pzos.errors import Faults, NotConverged
-from pzos.games._arrays import frozen_vector, not_finite, shaped_rows
-from pzos.games._respondent import Respondent
-from pzos.keys import Keys, Role
-from pzos.leader import Leader, leader_from_functions
-from pzos.problem import Problem
-from pzos.sets import Nonnegative
-from pzos.types import Matrix, Vector
+from pzos.base.arrays import frozen_vector, not_finite, shaped_rows
+from pzos.base.errors import Faults, NotConverged
+from pzos.base.keys import Keys, Role
+from pzos.base.types import Matrix, Vector
+from pzos.problem.leader import Leader, leader_from_functions
+from pzos.problem.problem import Problem
+from pzos.problem.respondent import Respondent
+from pzos.problem.sets import Nonnegative
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -131,7 +131,7 @@ class SecurityGame:
         """Return the attacker's unique best effort y*(x); ``x`` is one vector or a stack of rows.
 
         The answer is a function of x alone, bit for bit. It is returned only with a certificate: residuals
-        of the optimality conditions at most 1e-12, relative; else :class:`pzos.errors.NotConverged`.
+        of the optimality conditions at most 1e-12, relative; else :class:`pzos.base.errors.NotConverged`.
         """
         answers, _, single = self._solve("SecurityGame.response", x)
         return answers[0] if single else answers

@@ -1,7 +1,7 @@
 """Followers given as any parametric variational inequality (paper, Sec. 2).
 
 Given the leader's x, find y in Y with  <G(x, y), y' - y> >= 0  for all y' in Y. The user gives G and Y (a set of
-:mod:`pzos.sets`, a :class:`Polyhedron`, a :class:`Product`, or any object with ``project``); the answer comes
+:mod:`pzos.problem.sets`, a :class:`Polyhedron`, a :class:`Product`, or any object with ``project``); the answer comes
 with the norm of its natural map y - P(y - G(x, y)), which is zero exactly at the solutions.
 
 An adaptive projection method that converges for every monotone G (:mod:`._golden_ratio`) brings the iterate
@@ -19,16 +19,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pzos.errors import Faults, FollowerFailure, NotConverged
+from pzos.base.arrays import as_rows, frozen_vector
+from pzos.base.errors import Faults, FollowerFailure, NotConverged
+from pzos.base.types import Matrix, Sense, Vector, dot
 from pzos.games import _golden_ratio as golden_ratio
-from pzos.games._arrays import as_rows, frozen_vector
-from pzos.games._respondent import Respondent
 from pzos.games._vi_newton import finite_difference_jacobian, natural_map, newton_finish
-from pzos.games._vi_projectors import Projector, projector_for
-from pzos.leader import Leader
-from pzos.problem import Problem
-from pzos.sets import Domain
-from pzos.types import Matrix, Sense, Vector, dot
+from pzos.problem._vi_projectors import Projector, projector_for
+from pzos.problem.leader import Leader
+from pzos.problem.problem import Problem
+from pzos.problem.respondent import Respondent
+from pzos.problem.sets import Domain
+from pzos.problem.vi_sets import Polyhedron as Polyhedron, Product as Product
 
 OperatorFunction = Callable[[Vector, Vector], Any]
 _FIRST_ROUND = 12
@@ -54,7 +55,7 @@ class VariationalInequality:
     from where the solve began); an answer that misses it is an error, never a result. ``start`` is where every
     solve begins (default: the projection of 0).
 
-    >>> from pzos.sets import Nonnegative
+    >>> from pzos.problem.sets import Nonnegative
     >>> game = VariationalInequality(lambda x, y: 2.0 * y - x, Nonnegative(), dimension=2)
     >>> game.response([4.0, -4.0])
     array([2., 0.])
@@ -80,7 +81,7 @@ class VariationalInequality:
         good = isinstance(self.tolerance, float) and 0.0 < self.tolerance < 1.0
         faults.check(good, "tolerance", self.tolerance, "a number between 0 and 1", "try tolerance=1e-10")
         is_set = isinstance(self.feasible, Domain)
-        remedy = "use pzos.sets, pzos.games.Polyhedron or pzos.games.Product"
+        remedy = "use pzos.problem.sets, pzos.games.Polyhedron or pzos.games.Product"
         if faults.check(is_set, "feasible", self.feasible, "a set with project, contains and faults", remedy) and whole:
             for message in self.feasible.faults(self.dimension):
                 faults.add(message)

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from pzos.errors import Faults
-from pzos.networks import _equilibrium as solver
-from pzos.networks._law import FLOW
-from pzos.networks._trees import find_potential, grow_tree, tree_space
+from pzos.base.errors import Faults
+from pzos.base.types import Matrix, Vector
 from pzos.networks.demand import Indices
+from pzos.networks.equilibrium import solver
+from pzos.networks.equilibrium.law import FLOW
+from pzos.networks.equilibrium.trees import find_potential, grow_tree, tree_space
 from pzos.networks.errors import AboveGap, NegativeCycle
-from pzos.types import Matrix, Vector
 
 if TYPE_CHECKING:
     from pzos.networks.network import Network

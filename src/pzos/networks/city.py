@@ -8,12 +8,12 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from pzos.errors import Faults
-from pzos.keys import Keys, Role
+from pzos.base.errors import Faults
+from pzos.base.keys import Keys, Role
+from pzos.base.types import Matrix, Vector
 from pzos.networks.demand import Demand
 from pzos.networks.latency import Latency
 from pzos.networks.network import Network
-from pzos.types import Matrix, Vector
 
 STREET, ARTERIAL, RING = 1, 2, 3
 """The link types of a generated city."""

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from pzos.errors import Faults
-from pzos.types import Matrix, Vector
+from pzos.base.errors import Faults
+from pzos.base.types import Matrix, Vector
 
 Indices = npt.NDArray[np.int64]
 

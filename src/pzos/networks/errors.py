@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pzos.errors import InvalidInput, NotConverged
+from pzos.base.errors import InvalidInput, NotConverged
 
 _SHOWN = 20
 

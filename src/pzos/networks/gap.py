@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from pzos.base.types import Matrix, Vector
 from pzos.networks.assignment import checked_tolls, fixed_costs
 from pzos.networks.network import Network
-from pzos.types import Matrix, Vector
 
 
 def independent_gap(network: Network, class_flow: npt.ArrayLike, tolls: npt.ArrayLike | None = None) -> float:

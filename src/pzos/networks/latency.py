@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from pzos.errors import Faults, InvalidInput
-from pzos.types import Vector
+from pzos.base.errors import Faults, InvalidInput
+from pzos.base.types import Vector
 
 if TYPE_CHECKING:
-    from pzos.networks._law import Law
+    from pzos.networks.equilibrium.law import Law
 
 LinkFunction = Callable[[int, float], float]
 
@@ -118,7 +118,7 @@ class Latency:
 
     def law(self, order: npt.NDArray[np.int64]) -> Law:
         """Return the latencies as the compiled solver reads them, with the links in ``order``."""
-        from pzos.networks import _law
+        from pzos.networks.equilibrium import law as _law
 
         kind = np.select(
             [self.rise == 0.0, self.power == 0.0, self.power == 1.0, self.power == 4.0],

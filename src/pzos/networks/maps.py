@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pzos.errors import MissingExtra
+from pzos.base.errors import MissingExtra
+from pzos.base.types import Matrix, Vector
 from pzos.networks.assignment import Assignment
 from pzos.networks.network import Network
-from pzos.types import Matrix, Vector
 
 _GREY, _DARK = "0.72", "0.25"
 _WIDEST = 7.0

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from pzos.errors import Faults
+from pzos.base.errors import Faults
+from pzos.base.types import Vector
 from pzos.networks.demand import Demand, Indices, UserClass
 from pzos.networks.latency import Latency
-from pzos.types import Vector
 
 if TYPE_CHECKING:
     from pzos.networks.assignment import Assignment
     from pzos.networks.prepare import Prepared
-    from pzos.problem import Problem
+    from pzos.problem.problem import Problem
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pzos.errors import Faults
-from pzos.leader import Leader, leader_from_functions
+from pzos.base.errors import Faults
+from pzos.base.types import LeaderValue, Sense, Vector
 from pzos.networks.demand import Indices
 from pzos.networks.network import Network
-from pzos.types import LeaderValue, Sense, Vector
+from pzos.problem.leader import Leader, leader_from_functions
 
 # Carbon monoxide in grams per vehicle on a link of L km driven in t minutes: 0.2038 t exp(0.7962 L / t), the
 # macroscopic relation of TRANSYT-7F that the literature on emission pricing uses. It holds for speeds that cars

@@ -13,13 +13,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pzos.errors import Faults, FollowerFailure
+from pzos.answers.oracle import Oracle
+from pzos.base.errors import Faults, FollowerFailure
+from pzos.base.types import Purpose, Query, Vector
 from pzos.networks.tolls import TollFollower, marginal_cost_tolls
-from pzos.oracle import Oracle
-from pzos.problem import Problem
-from pzos.result import Result
-from pzos.run import solve
-from pzos.types import Purpose, Query, Vector
+from pzos.problem.problem import Problem
+from pzos.study.result import Result
+from pzos.study.run import solve
 
 
 class Uniform(NamedTuple):

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pzos.errors import Faults
-from pzos.networks._columns import Trips
-from pzos.networks._compiled import compiled
-from pzos.networks._law import Law
-from pzos.networks._trees import Graph, Whole, grow_tree, tree_space
+from pzos.base.errors import Faults
+from pzos.base.types import Matrix
 from pzos.networks.demand import Indices
+from pzos.networks.equilibrium.columns import Trips
+from pzos.networks.equilibrium.compiled import compiled
+from pzos.networks.equilibrium.law import Law
+from pzos.networks.equilibrium.trees import Graph, Whole, grow_tree, tree_space
 from pzos.networks.latency import Latency
-from pzos.types import Matrix
 
 if TYPE_CHECKING:
     from pzos.networks.network import Network

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pzos.errors import Faults
+from pzos.base.errors import Faults
+from pzos.base.types import Vector
 from pzos.networks.demand import Demand
 from pzos.networks.latency import Latency
 from pzos.networks.network import Network
-from pzos.types import Vector
 
 Table = Mapping[str, Sequence[Any]]
 

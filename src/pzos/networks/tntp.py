@@ -14,11 +14,11 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from pzos.base.types import Vector
 from pzos.networks.demand import Demand
 from pzos.networks.errors import FileFaults, read_lines
 from pzos.networks.latency import Latency
 from pzos.networks.network import Network
-from pzos.types import Vector
 
 _TAG = re.compile(r"^\s*<([^>]*)>\s*(.*)$")
 _ENTRY = re.compile(r"([^\s:;]+)\s*:\s*([^\s:;]+)")

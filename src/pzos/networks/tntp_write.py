@@ -7,10 +7,10 @@ from pathlib import Path
 
 import numpy as np
 
-from pzos.errors import Faults
+from pzos.base.errors import Faults
+from pzos.base.types import Vector
 from pzos.networks.assignment import Assignment
 from pzos.networks.network import Network
-from pzos.types import Vector
 
 
 def write_tntp(network: Network, net: str | Path, trips: str | Path, node: str | Path | None = None) -> None:

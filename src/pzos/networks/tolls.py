@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pzos.errors import Faults
-from pzos.follower import Answer
+from pzos.base.errors import Faults
+from pzos.base.types import Matrix, Sense, Vector
 from pzos.networks.assignment import Assignment
 from pzos.networks.demand import Indices
 from pzos.networks.network import Network
 from pzos.networks.objectives import SENSES, TollSetting, named_leader, own_leader
-from pzos.problem import Problem
-from pzos.sets import Box, Domain, Nonnegative, Whole
-from pzos.types import Matrix, Sense, Vector
+from pzos.problem.follower import Answer
+from pzos.problem.problem import Problem
+from pzos.problem.sets import Box, Domain, Nonnegative, Whole
 
 _MARGINAL_STEPS = 6
 

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from pzos.journal import open_journal
-from pzos.ledger import NAMES, fate, ordered
+from pzos.base.rows import StoredAnswer, as_array
+from pzos.base.types import Purpose, Sense, Vector
+from pzos.durable.journal import open_journal
 from pzos.report.from_result import (
     NO_CERTIFICATE,
     asked_rows,
@@ -29,12 +30,11 @@ from pzos.report.from_result import (
 from pzos.report.kept_certificate import certificate_beside, certificate_of
 from pzos.report.roads import road_map, toll_labels
 from pzos.report.story import EMPTY, Curve, Motion, Rows, Story
-from pzos.rows import StoredAnswer, as_array
-from pzos.types import Purpose, Sense, Vector
+from pzos.study.ledger import NAMES, fate, ordered
 
 if TYPE_CHECKING:
-    from pzos.problem import Problem
-    from pzos.result import Result
+    from pzos.problem.problem import Problem
+    from pzos.study.result import Result
 
 _AT_ITERATES = (Purpose.ITERATE.value, Purpose.TRIAL.value, Purpose.MONITOR.value)
 _NO_LIMIT = 2**62
@@ -104,7 +104,7 @@ def story_of_file(path: Path, problem: Problem | None = None, solver: Any = None
 
 
 def _replayed(contents: Contents, problem: Problem | None, solver: Any) -> Result | None:
-    from pzos.study import Study
+    from pzos.study.study import Study
 
     if problem is None or solver is None or "CertificateSolver" in str(contents.solver.get("type", "")):
         return None

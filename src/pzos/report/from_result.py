@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import pzos
-from pzos.ledger import NAMES
+from pzos.base.types import Purpose, Sense, Vector
 from pzos.report.roads import road_map, toll_labels
 from pzos.report.story import EMPTY, Curve, Motion, Rows, Story
-from pzos.types import Purpose, Sense, Vector
+from pzos.study.ledger import NAMES
 
 if TYPE_CHECKING:
-    from pzos.problem import Problem
-    from pzos.result import Result
+    from pzos.problem.problem import Problem
     from pzos.stationarity.certificate import Certificate
-    from pzos.trace import Trace
+    from pzos.study.result import Result
+    from pzos.study.trace import Trace
 
 _TRIALS = NAMES[Purpose.TRIAL.value]
 NO_CERTIFICATE = (

@@ -10,14 +10,14 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pzos.journal import open_journal
-from pzos.rows import as_array
-from pzos.stationarity.batch import known_at
+from pzos.base.rows import as_array
+from pzos.durable.journal import open_journal
+from pzos.stationarity.one_batch import known_at
 
 if TYPE_CHECKING:
-    from pzos.problem import Problem
+    from pzos.problem.problem import Problem
     from pzos.stationarity.certificate import Certificate
-    from pzos.study import Study
+    from pzos.study.study import Study
 
 
 def certificate_of(path: Path, solver: dict[str, Any], problem: Problem | None) -> str:
@@ -25,7 +25,7 @@ def certificate_of(path: Path, solver: dict[str, Any], problem: Problem | None) 
     if problem is None or not str(solver.get("type", "")).endswith(".CertificateSolver"):
         return ""
     from pzos.stationarity.certificate import CertificateSolver
-    from pzos.study import Study
+    from pzos.study.study import Study
 
     journal = open_journal(path, read_only=True)
     try:
@@ -47,9 +47,9 @@ def certificate_of(path: Path, solver: dict[str, Any], problem: Problem | None) 
 
 def certificate_beside(path: Path, study: Study) -> Certificate | None:
     """Return the certificate a run by default ended with, kept in a file beside its study; None if there is none."""
-    from pzos.choose import foresee, smoothing_radius
+    from pzos.methods.default import foresee, smoothing_radius
     from pzos.stationarity.certificate import CertificateSolver
-    from pzos.study import Study
+    from pzos.study.study import Study
 
     file = path.with_name(f"{path.name}.certificate-{study.queries}")
     delta = smoothing_radius(study.state) if file.exists() else None

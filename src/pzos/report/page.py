@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from pzos.report import figures
+from pzos.report import charts as figures
 from pzos.report.story import Rows, Story
 
 _STYLE = """

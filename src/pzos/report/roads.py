@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pzos.base.types import Vector
 from pzos.report.story import RoadMap
-from pzos.types import Vector
 
 if TYPE_CHECKING:
-    from pzos.problem import Problem
+    from pzos.problem.problem import Problem
 
 
 def road_map(problem: Problem | None, before: Vector, after: Vector) -> RoadMap | None:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pzos.types import Matrix, Sense, Vector
+from pzos.base.types import Matrix, Sense, Vector
 
 Rows = tuple[tuple[str, str], ...]
 EMPTY: Vector = np.empty(0)

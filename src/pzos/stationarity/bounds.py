@@ -31,8 +31,8 @@ from math import cbrt, isfinite, log, sqrt
 
 import numpy as np
 
-from pzos.errors import Faults
-from pzos.types import Matrix, Vector, dot
+from pzos.base.errors import Faults
+from pzos.base.types import Matrix, Vector, dot
 
 #: Below this many samples the moments that enter the bound mean nothing.
 FEWEST = 8

@@ -17,19 +17,19 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from pzos.errors import Faults
-from pzos.estimators import Answers, Plan, TwoPointPlan, two_point_plan
-from pzos.keys import Keys, Role
-from pzos.leader import Leader
-from pzos.problem import Known, Problem
-from pzos.sets import Whole
-from pzos.solvers.base import Task
-from pzos.stationarity.batch import BatchState, OneBatch, ask_once
+from pzos.base.errors import Faults
+from pzos.base.keys import Keys, Role
+from pzos.base.types import LeaderValue, Matrix, Purpose, Vector, dot
+from pzos.methods.estimators import Answers, Plan, TwoPointPlan, two_point_plan
+from pzos.methods.solver import Task
+from pzos.problem.leader import Leader
+from pzos.problem.problem import Known, Problem
+from pzos.problem.sets import Whole
 from pzos.stationarity.bounds import FEWEST, NormBound, check_confidence, norm_upper_bound
 from pzos.stationarity.normals import normal_near
+from pzos.stationarity.one_batch import BatchState, OneBatch, ask_once
 from pzos.stationarity.pilot import fit_prediction, gradient_samples, pilot_size
 from pzos.stationarity.schedules import Notion
-from pzos.types import LeaderValue, Matrix, Purpose, Vector, dot
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor

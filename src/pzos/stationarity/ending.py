@@ -10,15 +10,15 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from pzos.errors import Faults
-from pzos.solvers.base import Task
-from pzos.stationarity.batch import known_at
+from pzos.base.errors import Faults
+from pzos.methods.solver import Task
 from pzos.stationarity.bounds import FEWEST
 from pzos.stationarity.certificate import Certificate, CertificateSolver
-from pzos.study import Study
+from pzos.stationarity.one_batch import known_at
+from pzos.study.study import Study
 
 if TYPE_CHECKING:
-    from pzos.oracle import Oracle
+    from pzos.answers.oracle import Oracle
 
 #: The fewest queries a certificate needs.
 FEWEST_QUERIES = 4 * FEWEST + 1
@@ -38,8 +38,8 @@ def ending_certificate(
     delta is a hundredth of the scale of x that the run found, larger under noise. A durable run keeps the answers in
     ``path``.certificate-N, N the queries ``spent`` before, so that a run that goes on can be certified once more.
     """
-    from pzos.choose import foresee, smoothing_radius
-    from pzos.run import drive
+    from pzos.methods.default import foresee, smoothing_radius
+    from pzos.study.run import drive
 
     queries = FEWEST_QUERIES if queries is None else queries
     faults = Faults("solve")

@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pzos.errors import MissingExtra
-from pzos.leader import Leader, leader_from_functions
-from pzos.problem import Problem
+from pzos.base.errors import MissingExtra
+from pzos.base.types import Matrix, Vector
+from pzos.problem.leader import Leader, leader_from_functions
+from pzos.problem.problem import Problem
 from pzos.stationarity.piecewise import Piece, PiecewiseResponse, goldstein_interval, partial_goldstein_interval
-from pzos.types import Matrix, Vector
 
 
 class Example(NamedTuple):

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pzos.errors import Faults, NotConverged
-from pzos.types import Matrix, Vector, dot
+from pzos.base.errors import Faults, NotConverged
+from pzos.base.types import Matrix, Vector, dot
 
 _MOST_STEPS = 10_000
 

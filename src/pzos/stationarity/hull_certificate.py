@@ -17,17 +17,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from pzos.errors import Faults
-from pzos.estimators import Answers, Plan
-from pzos.keys import Keys, Role
-from pzos.problem import Known, Problem
-from pzos.sets import Whole
-from pzos.solvers.base import Task
-from pzos.stationarity.batch import BatchState, OneBatch, ask_once
+from pzos.base.errors import Faults
+from pzos.base.keys import Keys, Role
+from pzos.base.types import LeaderValue, Matrix, Purpose, Vector
+from pzos.methods.estimators import Answers, Plan
+from pzos.methods.solver import Task
+from pzos.problem.problem import Known, Problem
+from pzos.problem.sets import Whole
 from pzos.stationarity.hull import MinNorm, min_norm_point
 from pzos.stationarity.normals import normal_near
+from pzos.stationarity.one_batch import BatchState, OneBatch, ask_once
 from pzos.stationarity.schedules import Notion
-from pzos.types import LeaderValue, Matrix, Purpose, Vector
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor

@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from pzos.errors import Faults
-from pzos.estimators import Answers, Plan
-from pzos.keys import Role
-from pzos.problem import Known, Problem
-from pzos.solvers.base import Task
-from pzos.stationarity.batch import BatchState, OneBatch, ask_once
+from pzos.base.errors import Faults
+from pzos.base.keys import Role
+from pzos.base.types import LeaderValue, Purpose, Vector, dot
+from pzos.methods.estimators import Answers, Plan
+from pzos.methods.solver import Task
+from pzos.problem.problem import Known, Problem
 from pzos.stationarity.bounds import check_confidence
 from pzos.stationarity.constants import Constants
-from pzos.types import LeaderValue, Purpose, Vector, dot
+from pzos.stationarity.one_batch import BatchState, OneBatch, ask_once
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor

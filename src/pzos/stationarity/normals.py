@@ -11,8 +11,8 @@ from math import sqrt
 
 import numpy as np
 
-from pzos.sets import Domain, Whole
-from pzos.types import Vector, dot
+from pzos.base.types import Vector, dot
+from pzos.problem.sets import Domain, Whole
 
 _DOUBLINGS = 60
 _HALVINGS = 40

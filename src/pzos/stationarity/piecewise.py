@@ -15,10 +15,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.polynomial import chebyshev
 
-from pzos.errors import Faults, NotConverged
-from pzos.leader import Leader
+from pzos.base.errors import Faults, NotConverged
+from pzos.base.types import Vector, dot
+from pzos.problem.leader import Leader
 from pzos.stationarity.schedules import Notion
-from pzos.types import Vector, dot
 
 _MOST_DEGREE = 1024
 

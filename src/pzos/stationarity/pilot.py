@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pzos.types import Matrix, Vector, dot
+from pzos.base.types import Matrix, Vector, dot
 
 _RIDGES = (0.0, 1e-6, 1e-4, 1e-3, 1e-2, 0.1, 0.3, 1.0, 3.0)
 

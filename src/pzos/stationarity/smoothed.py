@@ -18,14 +18,14 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from pzos.errors import Faults
-from pzos.estimators import Answers, Plan, TwoPointPlan, two_point_plan
-from pzos.keys import Role
-from pzos.leader import Leader
-from pzos.problem import Known, Problem
-from pzos.solvers.base import Task
-from pzos.stationarity.batch import BatchState, OneBatch, ask_once
-from pzos.types import LeaderValue, Matrix, Purpose, Vector, dot
+from pzos.base.errors import Faults
+from pzos.base.keys import Role
+from pzos.base.types import LeaderValue, Matrix, Purpose, Vector, dot
+from pzos.methods.estimators import Answers, Plan, TwoPointPlan, two_point_plan
+from pzos.methods.solver import Task
+from pzos.problem.leader import Leader
+from pzos.problem.problem import Known, Problem
+from pzos.stationarity.one_batch import BatchState, OneBatch, ask_once
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor

@@ -14,15 +14,14 @@ from typing import Any
 
 import numpy as np
 
-from pzos.choose import foresee
-from pzos.errors import Faults, shown
-from pzos.estimators import Answers, Plan
-from pzos.result import Stop
-from pzos.solvers.base import AnySolver, Outcome, State, Task
+from pzos.base.errors import Faults, shown
+from pzos.base.types import Vector
+from pzos.methods.default import foresee
+from pzos.methods.estimators import Answers, Plan
+from pzos.methods.solver import AnySolver, Outcome, State, Stop, Task
 from pzos.stationarity.bounds import FEWEST, check_confidence
 from pzos.stationarity.certificate import Certificate, CertificateSolver, Foresight
 from pzos.stationarity.schedules import NOTIONS, Notion
-from pzos.types import Vector
 
 _UNKNOWN = float("nan")
 

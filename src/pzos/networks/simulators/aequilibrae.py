@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pzos.errors import Faults, MissingExtra
-from pzos.follower import Answer
+from pzos.base.errors import Faults, MissingExtra
+from pzos.base.types import Vector
 from pzos.networks.assignment import checked_tolls, fixed_costs
 from pzos.networks.demand import Indices
 from pzos.networks.network import Network
-from pzos.types import Vector
+from pzos.problem.follower import Answer
 
 _LEAST = 1e-6
 

@@ -22,12 +22,12 @@ from xml.etree import ElementTree
 import numpy as np
 import numpy.typing as npt
 
-from pzos.errors import Faults, FollowerFailure, MissingExtra
-from pzos.keys import Keys, Role
+from pzos.base.errors import Faults, FollowerFailure, MissingExtra
+from pzos.base.keys import Keys, Role
+from pzos.base.types import Vector
 from pzos.networks.maps import layout
 from pzos.networks.network import Network
 from pzos.networks.simulators.traffic import Simulator, Traffic
-from pzos.types import Vector
 
 _LANE_PER_HOUR = 2000.0
 _FEEDER_LANES = 4

@@ -20,14 +20,14 @@ import numpy as np
 import numpy.typing as npt
 from numpy.random import Generator
 
-from pzos.errors import Faults
-from pzos.leader import Leader, leader_from_functions
+from pzos.base.errors import Faults
+from pzos.base.types import Matrix, Vector
 from pzos.networks.demand import Indices
 from pzos.networks.network import Network
 from pzos.networks.tolls import chosen_links
-from pzos.problem import Problem
-from pzos.sets import Box
-from pzos.types import Matrix, Vector
+from pzos.problem.leader import Leader, leader_from_functions
+from pzos.problem.problem import Problem
+from pzos.problem.sets import Box
 
 WEIGHTS = ("revenue", "travel_time", "toll_squares")
 """What the leader of a simulated city may weigh; travel time counts waiting and trips that did not end."""

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pzos.errors import Faults, MissingExtra
+from pzos.base.errors import Faults, MissingExtra
+from pzos.base.types import Vector
 from pzos.networks.maps import layout
 from pzos.networks.network import Network
 from pzos.networks.simulators.traffic import Simulator, Traffic
-from pzos.types import Vector
 
 _LANE_PER_HOUR = 2000.0
 _JAM_PER_METRE = 0.2

@@ -1,0 +1,158 @@
+"""The test bed in small: cases with true references, methods on equal terms, tables, profiles, figures, the command."""
+
+from __future__ import annotations
+
+import csv
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from pzos.base.errors import InvalidInput
+from testbed.cases import Counter, Spent, answer, make
+from testbed.command import shown
+from testbed.table import METHODS, Curve, curve, profile, run_table, stacked, summary
+
+PACKAGES = {"pycma": "cma", "nevergrad": "nevergrad", "py-bobyqa": "pybobyqa", "dfo-ls": "dfols", "pounders": "ibcdfo"}
+
+
+@pytest.fixture(scope="module")
+def case():
+    return make("security-10", 400)
+
+
+def installed(method):
+    import importlib.util
+
+    return method not in PACKAGES or importlib.util.find_spec(PACKAGES[method]) is not None
+
+
+@pytest.mark.parametrize("family", ["security-10", "security-10-declared", "routing-1", "routing-0.02", "cournot"])
+def test_references_are_better_than_what_a_short_run_finds(family):
+    case = make(family, 401)
+    found = curve(case, "default", 30)
+    assert not found.failure
+    assert found.gaps[0] == pytest.approx(1.0)
+    assert found.at(30) > -1e-6
+    assert found.at(30) < 0.2
+
+
+def test_the_reference_is_stationary(case):
+    """No random point near the start nor any coordinate step from a long run's point is below it."""
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        x = case.problem.domain.project(case.problem.x0 + rng.standard_normal(10))
+        assert case.true_value(x) >= case.best
+
+
+def test_noise_is_one_percent_of_every_entry_and_repeats():
+    noisy = make("security-10", 400, 0.01)
+    x = noisy.problem.x0
+    first, second = Counter(noisy, 9), Counter(noisy, 9)
+    first(x)
+    second(x)
+    np.testing.assert_array_equal(first.last, second.last)
+    relative = first.last / answer(noisy.clean, x) - 1.0
+    assert 0.001 < np.sqrt(np.mean(relative[np.isfinite(relative)] ** 2)) < 0.03
+    assert first.values[0] == noisy.true_value(x)
+
+
+def test_the_counter_ends_a_method_at_its_budget(case):
+    counter = Counter(case, 2)
+    counter(case.problem.x0)
+    counter(case.problem.x0)
+    with pytest.raises(Spent):
+        counter(case.problem.x0)
+
+
+@pytest.mark.parametrize("method", [name for name in METHODS if "tuned" not in name])
+def test_every_method_runs_within_its_budget_or_says_what_is_missing(case, method):
+    found = curve(case, method, 40)
+    if not installed(method):
+        assert "pzos[peers]" in found.failure
+        return
+    assert not found.failure
+    assert 0 < found.gaps.size <= 40
+    assert found.gaps[0] < 10.0  # most start at x0, pycma beside it
+    assert (np.diff(found.gaps) <= 0).all()
+
+
+def test_tuned_steps_beat_the_papers(case):
+    assert curve(case, "pzos-tuned", 60).at(60) < curve(case, "pzos-paper", 60).at(60)
+
+
+def test_the_default_beats_the_methods_that_do_not_remember(case):
+    ours = curve(case, "default", 30).at(30)
+    for rival in ("pzos-paper", "zos-paper", "naive", "lbfgsb-differences"):
+        assert ours < curve(case, rival, 30).at(30)
+
+
+def test_what_does_not_apply_is_a_failure_with_its_reason():
+    case = make("routing-1", 402)
+    assert "sum of squares" in curve(case, "dfo-ls", 5).failure
+    assert "Jacobian" in curve(make("cournot", 403), "white-box", 5).failure
+
+
+def curves():
+    return [
+        Curve("f", "good", 0, np.array([1.0, 0.05, 0.001]), 0.1),
+        Curve("f", "good", 1, np.array([1.0, 0.5, 0.005]), 0.1),
+        Curve("f", "bad", 0, np.array([1.0, 0.9]), 0.1),
+        Curve("f", "bad", 1, np.zeros(0), 0.1, "ValueError: broke"),
+    ]
+
+
+def test_summary_profile_and_stack():
+    rows = {row["method"]: row for row in summary(curves(), [2, 3])}
+    assert rows["good"]["@2"] == "2.8e-01 (5e-01)"
+    assert rows["good"]["to 0.1"] == "2.5"
+    assert rows["bad"]["to 0.1"] == "-"
+    assert rows["bad"]["failed"].startswith("1: ValueError")
+    shares = profile(curves(), 0.1, [1, 2, 3])
+    np.testing.assert_array_equal(shares["good"], [0.0, 0.5, 1.0])
+    np.testing.assert_array_equal(shares["bad"], 0.0)
+    assert stacked(curves()[:3], 3).tolist()[2] == [1.0, 0.9, 0.9]
+    assert "broke" in shown(summary(curves(), [2]))
+    assert shown([]) == "nothing was run\n"
+
+
+def test_unknown_names_are_refused():
+    with pytest.raises(InvalidInput, match="family"):
+        make("chess", 0)
+    with pytest.raises(InvalidInput, match="method"):
+        run_table(["security-10"], ["luck"], [0], 5)
+
+
+def test_figures_are_drawn(tmp_path):
+    pytest.importorskip("matplotlib")
+    from testbed.figures import draw
+
+    written = draw(curves(), 3, tmp_path)
+    assert [path.name for path in written] == ["f.png", "profiles.png"]
+    assert all(path.stat().st_size > 5000 for path in written)
+
+
+def test_the_command(tmp_path):
+    done = subprocess.run(
+        [
+            sys.executable, "-m", "pzos", "bench", "--families", "security-10", "--methods", "default", "naive",
+            "--instances", "2", "--first-seed", "404", "--queries", "20", "--noise", "0.01", "--out", str(tmp_path),
+        ],
+        capture_output=True, text=True, timeout=300, check=True,
+    )  # fmt: skip
+    assert "security n=10 noise 0.01" in done.stdout
+    assert "@20" in done.stdout
+    assert "seed 405" in done.stderr
+    with (tmp_path / "gaps.csv").open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert {row["method"] for row in rows} == {"default", "naive"}
+    assert max(int(row["query"]) for row in rows) == 20
+
+
+def test_the_command_names_what_it_does_not_know():
+    done = subprocess.run(
+        [sys.executable, "-m", "pzos", "bench", "--families", "chess"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode != 0
+    assert "chess" in done.stderr

@@ -1,0 +1,90 @@
+"""The public names of pzos, each once, grouped by what a user does; loaded on first use."""
+
+from . import games as games, networks as networks, stationarity as stationarity, testing as testing
+from .answers.cache import Cached as Cached
+from .answers.cluster import DaskExecutor as DaskExecutor, Renewed as Renewed, as_executor as as_executor
+from .answers.command import CommandFollower as CommandFollower
+from .answers.failures import Tolerance as Tolerance, TolerantOracle as TolerantOracle
+
+# Where answers come from
+from .answers.oracle import Oracle as Oracle
+from .answers.workers import Workers as Workers
+from .base.errors import (
+    DamagedStudy as DamagedStudy,
+    DifferentStudy as DifferentStudy,
+    FollowerFailure as FollowerFailure,
+    FollowerTimeout as FollowerTimeout,
+    InvalidAnswer as InvalidAnswer,
+    InvalidInput as InvalidInput,
+    InvalidLeader as InvalidLeader,
+    MissingExtra as MissingExtra,
+    NotConverged as NotConverged,
+    PzosError as PzosError,
+    StudyBusy as StudyBusy,
+    StudyFileError as StudyFileError,
+)
+from .base.keys import Keys as Keys
+
+# Types, errors, random numbers
+from .base.types import LeaderValue as LeaderValue, Purpose as Purpose, Query as Query, Response as Response
+
+# Other interfaces
+from .integrations.gest import PzosGenerator as PzosGenerator
+from .methods.differences import Central as Central, Midpoint as Midpoint, OneSided as OneSided
+from .methods.directions import Cycled as Cycled, Independent as Independent, Orthogonal as Orthogonal
+from .methods.estimators import (
+    black_box_estimate as black_box_estimate,
+    partial_estimate as partial_estimate,
+    predicted_estimate as predicted_estimate,
+)
+from .methods.memories import (
+    FittingMemory as FittingMemory,
+    PairMemory as PairMemory,
+    RegressionMemory as RegressionMemory,
+    SecantMemory as SecantMemory,
+)
+from .methods.memory import MemoryPZOS as MemoryPZOS, SecantPZOS as SecantPZOS
+from .methods.predictions import (
+    BlendPrediction as BlendPrediction,
+    LeaderPrediction as LeaderPrediction,
+    ModelPrediction as ModelPrediction,
+    ZeroPrediction as ZeroPrediction,
+)
+
+# What methods are built from
+from .methods.schedules import Constant as Constant, Diminishing as Diminishing
+
+# Methods
+from .methods.smoothing import PZOS as PZOS, ZOS as ZOS
+from .methods.solver import Stop as Stop
+from .methods.steps import DoG as DoG, DoWG as DoWG
+from .methods.trust_region.solver import CompositeTrustRegion as CompositeTrustRegion
+from .problem.check import check_leader as check_leader
+from .problem.follower import Answer as Answer, batched as batched, seeded as seeded
+from .problem.jax import leader_from_jax as leader_from_jax
+
+# The problem: what is known, what is queried, where the leader may go
+from .problem.leader import Leader as Leader, leader_from_functions as leader_from_functions
+from .problem.problem import Known as Known, Problem as Problem
+from .problem.sets import (
+    Ball as Ball,
+    Box as Box,
+    Budget as Budget,
+    Nonnegative as Nonnegative,
+    Simplex as Simplex,
+    Whole as Whole,
+)
+from .problem.structure import box as box, conserved as conserved, nonnegative as nonnegative, own_effect as own_effect
+from .problem.torch import leader_from_torch as leader_from_torch
+
+# How stationary is it
+from .stationarity.certificate import certify as certify
+from .stationarity.stopping import StopWhenStationary as StopWhenStationary
+from .study.result import Result as Result
+
+# Solve it: in one call, or by hand
+from .study.run import drive as drive, iterate as iterate, maximize as maximize, minimize as minimize, solve as solve
+from .study.study import Study as Study
+from .study.trace import Record as Record, Trace as Trace
+
+__version__: str

@@ -1,0 +1,1 @@
+"""Where answers come from: the one door to the follower, workers, clusters, commands, caches, failures."""

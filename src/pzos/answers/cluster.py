@@ -1,0 +1,368 @@
+"""Where queries and runs are computed: any ``concurrent.futures.Executor``, or a Dask cluster, whose workers may die.
+
+:func:`as_executor` turns what a user has (an executor, a ``distributed.Client``, the address of a scheduler, a number
+of processes) into an executor that does lost work again, and never hangs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import queue
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, InvalidStateError
+from functools import partial
+from typing import Any, NamedTuple, TypeVar
+
+from pzos.answers.workers import Workers, outcome, packed
+from pzos.base.errors import Faults, FollowerFailure, InvalidInput, MissingExtra, PzosError
+from pzos.base.threads import pin_threads
+
+T = TypeVar("T")
+_RESUBMITS = 20
+_WATCH_SECONDS = 1.0
+_GATHER_SECONDS = 0.0005
+_SHORT_SECONDS = 0.2
+
+
+def as_executor(place: Any, *, timeout: float | None = None) -> Executor:
+    """Return an executor for ``place``.
+
+    A whole number means that many :class:`pzos.Workers`; text is the address of a Dask scheduler (``"local:4"`` starts
+    a cluster of 4 worker processes here); a ``distributed.Client`` and any executor are taken as they are.
+    """
+    if isinstance(place, Executor):
+        return place
+    if isinstance(place, int) and not isinstance(place, bool):
+        return Workers(place, timeout=timeout)
+    if isinstance(place, str) or type(place).__module__.startswith("distributed."):
+        return DaskExecutor(place)
+    faults = Faults("as_executor")
+    faults.check(False, "place", place, "an executor, a Dask client or address, or a number of workers", "try 4")
+    faults.raise_if_any()
+    raise PzosError("unreachable")  # raise_if_any has raised
+
+
+class _Call(NamedTuple):
+    """A job."""
+
+    function: Callable[..., Any]
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+
+
+class _Sent(NamedTuple):
+    """A job on its way, for whom it is done, and how often it was lost."""
+
+    outer: Future[Any]
+    job: _Call
+    lost: int
+
+
+class _Bundle:
+    """Jobs that Dask takes as one thing, without looking for tasks inside their arguments.
+
+    It pins the threads of the worker it comes to, which may have been started a moment ago in place of a dead one.
+    """
+
+    def __init__(self, calls: list[_Call], *, pinned: bool) -> None:
+        self.calls = calls
+        self.pinned = pinned
+
+    def __call__(self) -> list[_Done]:
+        if self.pinned:
+            pin_threads()
+        return [_done(call) for call in self.calls]
+
+
+class _Done(NamedTuple):
+    """What became of a job: its value or, where it is not ``good``, its error; and how many seconds it took."""
+
+    good: bool
+    value: Any
+    seconds: float
+
+
+def _done(call: _Call) -> _Done:
+    start = time.perf_counter()
+    return _Done(*outcome(*call), time.perf_counter() - start)
+
+
+def _drained(source: queue.SimpleQueue[T | None]) -> list[T]:
+    """Return what is in the queue, waiting for something to be; nothing when its end (None) has come."""
+    found = [source.get()]
+    time.sleep(_GATHER_SECONDS)  # the queries of a batch come one right after the other
+    with contextlib.suppress(queue.Empty):
+        while found[-1] is not None:
+            found.append(source.get_nowait())
+    if found[-1] is None and len(found) > 1:
+        source.put(None)  # the end is for the next time
+    return [item for item in found if item is not None]
+
+
+def _called(bundle: _Bundle) -> list[_Done]:
+    return bundle()
+
+
+def _refusal(job: _Call, error: Exception) -> Exception:
+    """Return why a job could not be sent; Dask packs by its own means, and where they fail ours say what to do."""
+    try:
+        packed(tuple(job))
+    except InvalidInput as advice:
+        return advice
+    return FollowerFailure(f"dask: the query could not be sent ({type(error).__name__}: {error}); is the scheduler up?")
+
+
+def _give(outer: Future[Any], value: Any = None, error: BaseException | None = None) -> None:
+    """Settle a future, unless it was given up meanwhile."""
+    with contextlib.suppress(InvalidStateError):
+        if error is None:
+            outer.set_result(value)
+        else:
+            outer.set_exception(error)
+
+
+class _Resubmitting(Executor):
+    """An executor on top of another one that gives lost jobs to it again."""
+
+    def __init__(self, resubmits: int) -> None:
+        self.resubmits = resubmits
+        self.resubmitted = 0
+        self._lock = threading.Lock()
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        """Have ``fn(*args, **kwargs)`` computed, however many workers die over it (up to a limit)."""
+        outer: Future[Any] = Future()
+        outer.set_running_or_notify_cancel()  # from here on only this executor settles it
+        self._start(outer, _Call(fn, args, kwargs), 0)
+        return outer
+
+    def _start(self, outer: Future[Any], job: _Call, lost: int) -> None:
+        raise NotImplementedError
+
+    def _lost(self, outer: Future[Any], job: _Call, lost: int, error: BaseException) -> None:
+        if lost >= self.resubmits:
+            message = f"the query was lost with its worker {lost + 1} times ({error}); is it what kills them?"
+            _give(outer, error=FollowerFailure(message))
+            return
+        with self._lock:
+            self.resubmitted += 1
+        self._start(outer, job, lost + 1)
+
+
+class Renewed(_Resubmitting):
+    """Any executor whose workers may die, made by ``factory``; a broken one is replaced and its jobs are done again.
+
+    >>> from concurrent.futures import ThreadPoolExecutor
+    >>> with Renewed(lambda: ThreadPoolExecutor(2)) as executor:
+    ...     executor.submit(abs, -3).result()
+    3
+    """
+
+    def __init__(self, factory: Callable[[], Executor], *, resubmits: int = _RESUBMITS) -> None:
+        super().__init__(resubmits)
+        self._factory = factory
+        self._executor = factory()
+
+    def _start(self, outer: Future[Any], job: _Call, lost: int) -> None:
+        used = self._executor
+        try:
+            inner = used.submit(job.function, *job.args, **job.kwargs)
+        except BrokenExecutor:
+            used = self._renew(used)
+            inner = used.submit(job.function, *job.args, **job.kwargs)
+        inner.add_done_callback(lambda done: self._settle(outer, job, lost, done, used))
+
+    def _settle(self, outer: Future[Any], job: _Call, lost: int, inner: Future[Any], used: Executor) -> None:
+        error = CancelledError() if inner.cancelled() else inner.exception()
+        if error is None:
+            outer.set_result(inner.result())
+        elif isinstance(error, BrokenExecutor):
+            self._renew(used)
+            # a callback runs in the broken pool's own thread, which must not wait for the new one
+            threading.Thread(target=self._lost, args=(outer, job, lost, error), daemon=True).start()
+        else:
+            outer.set_exception(error)
+
+    def _renew(self, broken: Executor) -> Executor:
+        with self._lock:
+            if self._executor is broken:
+                broken.shutdown(wait=False)
+                self._executor = self._factory()
+            return self._executor
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """Shut the present executor down."""
+        self._executor.shutdown(wait=wait, cancel_futures=cancel_futures)
+
+
+class DaskExecutor(_Resubmitting):
+    """A Dask cluster as an executor.
+
+    ``client`` is a ``distributed.Client``, the address of a scheduler, or ``"local:4"`` for a cluster of 4 worker
+    processes on this machine. Dask gives up on a job after a few of its workers died; here it is submitted again. A
+    cluster that loses workers for good is scaled up again if it can be; one that has none left for ``patience`` seconds
+    fails its jobs instead of letting them wait for ever. Jobs submitted within a moment travel as one message, and
+    short ones (so far below a fifth of a second) as one bundle per worker: what Dask does costs milliseconds each time.
+    """
+
+    def __init__(self, client: Any, *, resubmits: int = _RESUBMITS, patience: float = 120.0) -> None:
+        super().__init__(resubmits)
+        self.patience = patience
+        self._waiting: set[Future[Any]] = set()
+        self._over = threading.Event()
+        self._distributed = _imported()
+        self._owned: list[Any] = []
+        self.client = self._connected(client) if isinstance(client, str) else client
+        lost = (self._distributed.scheduler.KilledWorker, self._distributed.CancelledError, CancelledError)
+        self._signs_of_loss: tuple[type[BaseException], ...] = (*lost, OSError)
+        self._held: set[Any] = set()  # Dask gives up a job nobody holds
+        self._spent: list[Any] = []
+        self._outgoing: queue.SimpleQueue[_Sent | None] = queue.SimpleQueue()
+        self._computed: queue.SimpleQueue[tuple[list[_Sent], Any] | None] = queue.SimpleQueue()
+        self._typical = math.inf  # seconds of a job, unknown before the first
+        self._pinned = not _in_this_process(self.client)
+        self._slots = 0
+        watch = partial(self._watch_workers, self._worker_count())
+        self._threads = [threading.Thread(target=work, daemon=True) for work in (watch, self._dispatch, self._collect)]
+        for thread in self._threads:
+            thread.start()
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        """Have ``fn(*args, **kwargs)`` computed on the cluster."""
+        outer = super().submit(fn, *args, **kwargs)
+        self._waiting.add(outer)
+        outer.add_done_callback(self._waiting.discard)
+        return outer
+
+    def _worker_count(self) -> int:
+        try:
+            workers = self.client.scheduler_info(n_workers=-1)["workers"].values()
+            self._slots = sum(worker["nthreads"] for worker in workers)
+            return len(workers)
+        except Exception:  # noqa: BLE001  # whatever keeps the scheduler from answering: there are no workers for us
+            return 0
+
+    def _watch_workers(self, wanted: int) -> None:
+        seen = time.monotonic()
+        while not self._over.wait(_WATCH_SECONDS):
+            count = self._worker_count()
+            cluster: Any = getattr(self.client, "cluster", None) or next(iter(self._owned[1:]), None)
+            if count < wanted and hasattr(cluster, "scale"):
+                cluster.scale(wanted)
+            if count > 0 or not self._waiting:
+                seen = time.monotonic()
+            elif time.monotonic() - seen > self.patience:
+                for outer in list(self._waiting):
+                    message = f"dask: no worker for {self.patience:g} s; start workers and resume the study"
+                    _give(outer, error=FollowerFailure(message))
+
+    def _connected(self, address: str) -> Any:
+        distributed = self._distributed
+        faults = Faults("DaskExecutor")
+        if address.startswith("local:"):
+            count = address.removeprefix("local:")
+            faults.check(count.isdigit() and int(count) > 0, "client", address, "local:N, N workers", "try local:4")
+            faults.raise_if_any()
+            cluster = distributed.LocalCluster(
+                n_workers=int(count), threads_per_worker=1, processes=True, dashboard_address=":0"
+            )
+            self._owned.append(cluster)
+            address = cluster.scheduler_address
+        try:
+            client = distributed.Client(address, timeout=min(10.0, self.patience), set_as_default=False)
+        except (OSError, ValueError, TimeoutError) as error:
+            raise PzosError(
+                f"dask: no scheduler answers at {address!r} ({error}); start one with `dask scheduler`, "
+                'and give its address, e.g. "tcp://127.0.0.1:8786"'
+            ) from error
+        self._owned.insert(0, client)
+        return client
+
+    def _start(self, outer: Future[Any], job: _Call, lost: int) -> None:
+        self._outgoing.put(_Sent(outer, job, lost))
+
+    def _dispatch(self) -> None:
+        """Send what was submitted, as many jobs at a time as there are."""
+        while together := _drained(self._outgoing):
+            bundles = [[sent] for sent in together]
+            if self._typical < _SHORT_SECONDS and 0 < self._slots < len(together):
+                bundles = [together[slot :: self._slots] for slot in range(self._slots)]
+            self._send(bundles)
+
+    def _collect(self) -> None:
+        """Fetch what has been computed, as many answers at a time as there are."""
+        while together := _drained(self._computed):
+            finished = [inner for _, inner in together if inner.status == "finished"]
+            values: list[Any] = []
+            with contextlib.suppress(Exception):  # an answer was lost with its worker: fetch each by itself
+                values = self.client.gather(finished)
+            known = dict(zip(finished, values, strict=False))
+            for bundle, inner in together:
+                self._settle(bundle, inner, known)
+
+    def _send(self, bundles: list[list[_Sent]]) -> None:
+        try:
+            jobs = [_Bundle([sent.job for sent in bundle], pinned=self._pinned) for bundle in bundles]
+            inner = self.client.map(_called, jobs, pure=False)
+        except Exception as error:  # noqa: BLE001  # packing runs the follower's own code, which may raise anything
+            alone = [[sent] for bundle in bundles for sent in bundle]
+            if len(alone) > 1:  # find the one that cannot travel
+                for one in alone:
+                    self._send([one])
+            else:
+                _give(alone[0][0].outer, error=_refusal(alone[0][0].job, error))
+            return
+        self._held.update(inner)
+        self._spent.clear()  # only now: what Dask sends to release them must not delay the jobs
+        for future, bundle in zip(inner, bundles, strict=True):
+            future.add_done_callback(partial(self._note, bundle))
+
+    def _note(self, bundle: list[_Sent], inner: Any) -> None:
+        self._computed.put((bundle, inner))  # in Dask's only thread for callbacks, which must not be kept
+
+    def _settle(self, bundle: list[_Sent], inner: Any, known: dict[Any, list[_Done]]) -> None:
+        """Pass the outcomes on, or send the jobs again if they were lost."""
+        outcomes: list[_Done] = []
+        error: BaseException | None = None
+        try:
+            outcomes = known[inner] if inner in known else inner.result()
+        except BaseException as raised:  # noqa: BLE001  # whatever Dask says of the bundle: mostly that it was lost
+            error = raised
+        self._held.discard(inner)
+        self._spent.append(inner)
+        for sent, (good, value, seconds) in zip(bundle, outcomes, strict=False):
+            self._typical = seconds if math.isinf(self._typical) else 0.8 * self._typical + 0.2 * seconds
+            _give(sent.outer, value if good else None, None if good else value)
+        for sent in bundle if error is not None else ():
+            if isinstance(error, self._signs_of_loss) and not sent.outer.done():
+                self._lost(*sent, error)
+            else:
+                _give(sent.outer, error=error)
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """Close what this executor opened itself; a client it was given stays open."""
+        self._over.set()
+        self._outgoing.put(None)
+        self._computed.put(None)
+        for thread in self._threads:
+            thread.join()
+        self._spent.clear()
+        for owned in self._owned:
+            owned.close()
+        self._owned.clear()
+
+
+def _in_this_process(client: Any) -> bool:
+    """Tell whether the workers are threads of this very process, whose libraries are not ours to pin."""
+    return any(address.startswith("inproc:") for address in client.scheduler_info(n_workers=-1)["workers"])
+
+
+def _imported() -> Any:
+    try:
+        import distributed
+    except ImportError as error:
+        raise MissingExtra("distributed", "dask", "a Dask cluster") from error
+    return distributed

@@ -1,0 +1,188 @@
+"""The only door to the followers, and the only place where queries are counted.
+
+An oracle turns open queries into responses, in any order; the study gathers them by index. Serial, batched and
+pooled answers have the same bits because every answer is a function of its query alone.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.random import Generator
+
+from pzos.base.errors import Faults, FollowerFailure, PzosError, shown
+from pzos.base.keys import Keys, Role
+from pzos.base.types import CACHED_SECONDS, FLOAT64, Purpose, Query, Response, Vector, float_array
+from pzos.problem.follower import Answer, Follower, as_follower
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor, Future
+
+_NOT_REPORTED = float("nan")
+_PROBES = 2**32
+_TICK = 1e-9  # a clock may be too coarse for a fast follower, and no time at all means a cache
+
+
+class Oracle:
+    """Answers queries by calling the follower, here or on an executor.
+
+    ``executor`` is any ``concurrent.futures.Executor``; a batched follower is sent there as one job, so that the
+    shape of its computation does not depend on the number of workers. ``asked`` counts every query.
+    """
+
+    def __init__(self, follower: Any, *, seed: int = 0, executor: Executor | None = None) -> None:
+        faults = Faults("Oracle")
+        usable = executor is None or (hasattr(executor, "submit") and not isinstance(executor, type))
+        faults.check(usable, "executor", executor, "a concurrent.futures.Executor",
+                     "try ThreadPoolExecutor(2), or None to answer here")  # fmt: skip
+        faults.raise_if_any()
+        self.follower: Follower = as_follower(follower)
+        self.keys = Keys(seed)
+        self.executor = executor
+        self.asked = 0
+
+    def answer(self, queries: Sequence[Query]) -> Iterator[Response]:
+        """Yield one response per query, in the order in which they arrive."""
+        self.asked += len(queries)
+        if self.executor is not None:
+            yield from self._pooled(self.executor, queries)
+        elif self.follower.batched:
+            yield from respond_all(self.follower, list(queries))
+        elif self.follower.seeded:
+            for query in queries:
+                yield respond(self.follower, query, self._generator(query))
+        else:
+            for query in queries:
+                yield respond(self.follower, query)
+
+    def _pooled(self, executor: Executor, queries: Sequence[Query]) -> Iterator[Response]:
+        from concurrent.futures import FIRST_COMPLETED, wait
+
+        if self.follower.batched:
+            yield from outcome_of(executor.submit(respond_all, self.follower, list(queries)))
+            return
+        pending: set[Future[Response]] = set()
+        failure: PzosError | None = None
+        try:
+            for query in queries:
+                pending.add(executor.submit(respond, self.follower, query, self._generator(query)))
+            while pending:
+                done, pending = wait(pending, return_when=FIRST_COMPLETED)
+                for future in done:
+                    try:
+                        yield outcome_of(future)
+                    except PzosError as error:  # what has begun is paid for: let it end and keep its answer
+                        failure = failure or error
+                        pending = {other for other in pending if not other.cancel()}
+        finally:
+            abandon(pending)
+        if failure is not None:
+            raise failure
+
+    def _generator(self, query: Query) -> Generator | None:
+        if not self.follower.seeded:
+            return None
+        return self.keys.generator(Role.NOISE, query.step, 0 if self.follower.common else _noise_index(query))
+
+
+def _noise_index(query: Query) -> int:
+    """Return the address of a query's noise within its step.
+
+    The query at the iterate has the same one whatever its place in the batch, so that the closing query of a study is
+    answered with the bits it has in a study that goes on.
+    """
+    if query.purpose in (Purpose.ITERATE, Purpose.MONITOR):
+        return 0
+    return query.index if query.purpose is Purpose.TRIAL else _PROBES + query.index
+
+
+def respond(follower: Follower, query: Query, generator: Generator | None = None) -> Response:
+    """Have one query answered; runs here or on a worker."""
+    start = time.perf_counter()
+    try:
+        answer = follower.respond(query.x, generator)
+    except Exception as error:
+        raise _named(error, [query]) from error
+    seconds = time.perf_counter() - start or _TICK
+    if type(answer) is np.ndarray and answer.dtype is FLOAT64 and answer.ndim:  # the usual case, in short
+        return Response(query.step, query.index, answer.copy(), _NOT_REPORTED, seconds)
+    return _response(query, answer, seconds)
+
+
+def respond_all(follower: Follower, queries: list[Query]) -> list[Response]:
+    """Have a whole batch answered in one call of a batched follower; runs here or on a worker."""
+    start = time.perf_counter()
+    try:
+        answers = follower.respond_all([query.x for query in queries])
+    except Exception as error:
+        raise _named(error, queries) from error
+    seconds = (time.perf_counter() - start or _TICK) / len(queries)
+    return [_response(query, answer, seconds) for query, answer in zip(queries, answers, strict=True)]
+
+
+def abandon(futures: Iterable[Future[Any]]) -> None:
+    """Give up jobs nobody waits for any more; workers that can be stopped are (``Workers``)."""
+    for future in futures:
+        getattr(future, "stop", future.cancel)()
+
+
+def outcome_of(future: Future[Any]) -> Any:
+    """Return what a job gave. Its own errors are FollowerFailure; others are the executor's, and say what to do."""
+    from concurrent.futures import BrokenExecutor
+
+    try:
+        return future.result()
+    except BrokenExecutor as error:
+        raise PzosError(
+            f"the executor has lost its workers ({error}): expected one that replaces them; use pzos.Workers(4), "
+            "or pzos.Renewed(lambda: ProcessPoolExecutor(4)), and go on: a durable study has lost nothing"
+        ) from error
+    except Exception as error:
+        if not isinstance(error, AttributeError | TypeError) and type(error).__name__ != "PicklingError":
+            raise
+        from pzos.answers.workers import cannot_be_sent
+
+        raise cannot_be_sent(error) from error
+
+
+def _named(error: Exception, queries: list[Query]) -> FollowerFailure:
+    """Say on which query (step.index) the follower failed."""
+    where = ", ".join(f"{query.step}.{query.index}" for query in queries)
+    if isinstance(error, FollowerFailure):
+        return FollowerFailure(f"query {where}: {error}")
+    return FollowerFailure(
+        f"the follower failed on query {where} (step.index): {type(error).__name__}: {error}; "
+        "call your follower by hand at that x to see why"
+    )
+
+
+def _response(query: Query, answer: Any, seconds: float) -> Response:
+    if isinstance(answer, Answer):
+        spent = CACHED_SECONDS if answer.cached else seconds
+        return Response(query.step, query.index, as_vector(query, answer.y), _gap(query, answer.gap), spent)
+    return Response(query.step, query.index, as_vector(query, answer), _NOT_REPORTED, seconds)
+
+
+def as_vector(query: Query, y: Any) -> Vector:
+    """Return a float64 copy of an answer (lists, ints and float32 are converted at this door)."""
+    try:
+        vector = float_array(y)
+    except (TypeError, ValueError) as error:
+        raise FollowerFailure(
+            f"query {query.step}.{query.index}: the follower returned {shown(y)}: "
+            f"expected a vector of numbers ({error}); return a 1-D array"
+        ) from error
+    return vector if vector.ndim else vector.reshape(1)
+
+
+def _gap(query: Query, gap: Any) -> float:
+    try:
+        return float(gap)
+    except (TypeError, ValueError) as error:
+        raise FollowerFailure(
+            f"query {query.step}.{query.index}: the follower reported gap = {shown(gap)}: expected a number; "
+            "leave the gap out if it is not known"
+        ) from error

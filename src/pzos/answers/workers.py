@@ -1,0 +1,303 @@
+"""Worker processes that may die or hang: their work is done again elsewhere, and nothing ever waits for ever.
+
+:class:`Workers` is a ``concurrent.futures.Executor``. Each worker is a process in a process group of its own,
+so that a query over its time is ended together with every process it started. BLAS and OpenMP run on one thread in a
+worker: many workers with many threads each are slower, and their number must not change the last bits of an answer.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import multiprocessing
+import os
+import queue
+import signal
+import threading
+import weakref
+from collections.abc import Callable, Iterator
+from concurrent.futures import CancelledError, Executor, Future
+from multiprocessing import connection, reduction
+from multiprocessing.process import BaseProcess
+from typing import Any, NamedTuple
+
+from pzos.answers.processes import kill_group, kill_tree
+from pzos.base.errors import Faults, FollowerFailure, FollowerTimeout, InvalidInput, PzosError, shown
+from pzos.base.threads import ONE_THREAD, pin_threads
+
+_environment = threading.Lock()
+_open_workers: weakref.WeakSet[Workers] = weakref.WeakSet()
+
+
+@atexit.register  # runs before multiprocessing waits for its children, which wait for us
+def _close_all() -> None:
+    for workers in list(_open_workers):
+        workers.stop()
+
+
+class StoppableFuture(Future[Any]):
+    """A future whose job can be stopped also while it runs."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._stopped = False
+        self.worker: _Worker | None = None
+
+    def is_stopped(self) -> bool:
+        """Tell whether nobody waits for the job any more."""
+        return self._stopped
+
+    def stop(self) -> None:
+        """Cancel the job; if it runs, kill its worker and all that has started."""
+        self._stopped = True
+        if not self.cancel() and not self.done() and (worker := self.worker) is not None:
+            kill_tree(worker.process_id)
+
+
+class _Job(NamedTuple):
+    future: StoppableFuture
+    payload: bytes
+
+
+class Workers(Executor):
+    """``count`` worker processes.
+
+    ``timeout`` ends a job, and every process it started, after that many seconds (FollowerTimeout). A job whose worker
+    dies is given to a fresh worker up to ``resubmits`` times; one that kills every worker fails (FollowerFailure).
+    """
+
+    def __init__(
+        self, count: int, *, timeout: float | None = None, resubmits: int = 5, start_method: str = "spawn"
+    ) -> None:
+        faults = Faults("Workers")
+        faults.check(isinstance(count, int) and count >= 1, "count", count, "a whole number, 1 or more", "try 4")
+        faults.check(timeout is None or timeout > 0, "timeout", timeout, "seconds, more than 0", "or None for no limit")
+        faults.check(resubmits >= 0, "resubmits", resubmits, "a whole number, 0 or more", "try 5")
+        methods = multiprocessing.get_all_start_methods()
+        faults.check(start_method in methods, "start_method", start_method, f"one of {', '.join(methods)}", "try spawn")
+        faults.raise_if_any()
+        self.count, self.timeout, self.resubmits = count, timeout, resubmits
+        self.deaths = 0
+        self.alive: set[_Worker] = set()
+        self._running: set[StoppableFuture] = set()
+        self._context = multiprocessing.get_context(start_method)
+        self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+        self._closed = False
+        self._threads = [threading.Thread(target=self._serve, daemon=True) for _ in range(count)]
+        for thread in self._threads:
+            thread.start()
+        _open_workers.add(self)
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> StoppableFuture:
+        """Have ``fn(*args, **kwargs)`` computed by a worker."""
+        if self._closed:
+            raise RuntimeError("these workers are closed: make new ones with pzos.Workers(...)")
+        future = StoppableFuture()
+        self._jobs.put(_Job(future, packed((fn, args, kwargs))))
+        return future
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """End the workers once their jobs are done."""
+        if self._closed:
+            return
+        self._closed = True
+        if cancel_futures:
+            with contextlib.suppress(queue.Empty):
+                while (job := self._jobs.get_nowait()) is not None:
+                    job.future.cancel()
+        for _ in self._threads:
+            self._jobs.put(None)
+        if wait:
+            for thread in self._threads:
+                thread.join()
+
+    def stop(self) -> None:
+        """End the workers now, whatever they are at; a program that ends does this for workers it left open."""
+        self.shutdown(wait=False, cancel_futures=True)
+        for job in list(self._running):
+            job.stop()
+        for thread in self._threads:
+            thread.join()
+
+    def _serve(self) -> None:
+        """Own one worker process, and replace it when it dies or is ended."""
+        worker: _Worker | None = None
+        while (job := self._jobs.get()) is not None:
+            if not job.future.set_running_or_notify_cancel():
+                continue
+            self._running.add(job.future)
+            worker = self._settle(job, worker)
+            self._running.discard(job.future)
+        self._end(worker)
+
+    def _end(self, worker: _Worker | None) -> None:
+        if worker is not None:
+            self.alive.discard(worker)
+            worker.end()
+
+    def _started(self) -> _Worker:
+        try:
+            worker = _Worker(self._context)
+        except (RuntimeError, AssertionError) as error:  # multiprocessing refuses: no main guard, a daemonic process
+            raise _NotStarted(f"a worker process cannot be started here: {error}") from error
+        self.alive.add(worker)
+        return worker
+
+    def _settle(self, job: _Job, worker: _Worker | None) -> _Worker | None:
+        """Get the job done, whatever it takes, and return the worker that is left."""
+        for _ in range(self.resubmits + 1):
+            if job.future.is_stopped():
+                job.future.set_exception(CancelledError())
+                return worker
+            try:
+                if worker is None:
+                    worker = self._started()
+                job.future.worker = worker
+                if job.future.is_stopped():  # while its worker was being started
+                    continue
+                ok, value = worker.ask(job.payload, self.timeout)
+            except (InvalidInput, _NotStarted) as error:
+                job.future.set_exception(error)
+                return None
+            except (EOFError, OSError):
+                self._end(worker)
+                worker = None
+                self.deaths += not job.future.is_stopped()
+                continue
+            except FollowerTimeout as error:
+                self._end(worker)
+                job.future.set_exception(error)
+                return None
+            if ok:
+                job.future.set_result(value)
+            else:
+                job.future.set_exception(value)
+            return worker
+        job.future.set_exception(
+            FollowerFailure(
+                f"the worker process died {self.resubmits + 1} times on this query; "
+                "call your follower by hand at that x to see why"
+            )
+        )
+        return None
+
+
+class _NotStarted(PzosError, RuntimeError):
+    """Worker processes cannot be started from this process."""
+
+
+class _Worker:
+    """One worker process and the pipe to it."""
+
+    def __init__(self, context: Any) -> None:
+        self.pipe, theirs = context.Pipe()
+        with one_thread_environment():
+            self.process: BaseProcess = context.Process(target=work, args=(theirs,), daemon=False)
+            self.process.start()
+        self.process_id = self.process.pid
+        theirs.close()
+        connection.wait([self.pipe, self.process.sentinel])
+        try:
+            self.pipe.recv()
+        except EOFError:
+            self._explain_stillbirth()
+
+    def _explain_stillbirth(self) -> None:
+        """Raise: EOFError if the process was killed (another may live), InvalidInput if it failed by itself."""
+        self.process.join()
+        code = self.process.exitcode
+        if code is not None and code < 0:
+            raise EOFError
+        raise InvalidInput(
+            f"a worker process ended before it was ready (exit code {code}): put what your script "
+            'runs under  if __name__ == "__main__":  so that a worker can import it'
+        )
+
+    def ask(self, payload: bytes, timeout: float | None) -> tuple[bool, Any]:
+        """Return what the job gave, or raise EOFError if the process died and FollowerTimeout if it took too long."""
+        self.pipe.send_bytes(payload)
+        if not connection.wait([self.pipe, self.process.sentinel], timeout):
+            raise FollowerTimeout(f"no answer within {timeout:g} s: the work was stopped; give it more time?")
+        ok, value = self.pipe.recv()
+        return bool(ok), value
+
+    def end(self) -> None:
+        """Kill the process and every process it started."""
+        kill_tree(self.process.pid)
+        kill_group(self.process.pid)  # what it has left behind if it was gone already
+        self.process.kill()
+        self.process.join()
+        self.process.close()
+        self.pipe.close()
+
+
+def work(pipe: connection.Connection) -> None:
+    """Do jobs until the pipe closes; the life of a worker process."""
+    if hasattr(os, "setsid"):
+        os.setsid()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the driver, which ends its workers
+    pin_threads()
+    with contextlib.suppress(EOFError, BrokenPipeError):  # the driver is gone
+        pipe.send("ready")
+        while True:
+            payload = pipe.recv_bytes()
+            try:
+                job = reduction.ForkingPickler.loads(payload)
+            except Exception as error:  # noqa: BLE001  # unpickling runs the follower's own code
+                pipe.send((False, InvalidInput(f"a worker cannot find the follower ({error}); {_IMPORTABLE}")))
+            else:
+                pipe.send(outcome(*job))
+
+
+def outcome(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[bool, Any]:
+    """Do a job; return (True, its value) or (False, its error), either in a form that reaches another process."""
+    try:
+        value = function(*args, **kwargs)
+    except Exception as error:  # noqa: BLE001  # whatever a job raises belongs to the one who submitted it
+        return False, error if _travels(error) else FollowerFailure(f"{type(error).__name__}: {error}")
+    if not _travels(value):
+        return False, FollowerFailure(f"the answer {shown(value)} cannot be sent back: return a 1-D array")
+    return True, value
+
+
+def _travels(value: Any) -> bool:
+    try:
+        reduction.ForkingPickler.loads(reduction.ForkingPickler.dumps(value))
+    except Exception:  # noqa: BLE001  # pickling runs the value's own code, which may raise anything
+        return False
+    return True
+
+
+_IMPORTABLE = (
+    "define it at the top level of a module that workers can import (no lambda, no function inside a function), "
+    "open files and connections inside it, or use a ThreadPoolExecutor, which needs no copy"
+)
+
+
+def packed(job: Any) -> bytes:
+    """Return a job in the form it travels to another process; InvalidInput says what to do if it cannot."""
+    try:
+        return bytes(reduction.ForkingPickler.dumps(job))
+    except Exception as error:  # pickling runs the follower's own code, which may raise anything
+        raise cannot_be_sent(error) from error
+
+
+def cannot_be_sent(error: BaseException) -> InvalidInput:
+    """Return the error that says what to do about a follower that cannot be pickled."""
+    return InvalidInput(f"the follower cannot be sent to another process ({error}); {_IMPORTABLE}")
+
+
+@contextlib.contextmanager
+def one_thread_environment() -> Iterator[None]:
+    """Let a process started meanwhile find one thread per numerical library in its environment."""
+    with _environment:
+        before = {name: os.environ.get(name) for name in ONE_THREAD}
+        os.environ.update(ONE_THREAD)
+        try:
+            yield
+        finally:
+            for name, value in before.items():
+                if value is None:
+                    os.environ.pop(name, None)
+                else:
+                    os.environ[name] = value

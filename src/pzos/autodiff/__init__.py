@@ -1,1 +1,0 @@
-"""Leaders by automatic differentiation: one file per library, imported only when called."""

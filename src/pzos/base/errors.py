@@ -1,0 +1,116 @@
+"""The exceptions of the package. Each message says what is wrong, where, and what to do about it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+
+class PzosError(Exception):
+    """Base class of every error this package raises on purpose."""
+
+
+class InvalidInput(PzosError, ValueError):
+    """What the caller gave cannot be used; the message lists every fault found."""
+
+
+class InvalidAnswer(PzosError, ValueError):
+    """An answer told to a study cannot be taken (stale, changed, wrong shape, not finite)."""
+
+
+class InvalidLeader(PzosError, ValueError):
+    """The leader returned something that is not a value with two partial gradients in float64."""
+
+
+class FollowerFailure(PzosError, RuntimeError):
+    """The followers did not answer a query."""
+
+
+class FollowerTimeout(FollowerFailure):
+    """The followers took longer than they were given; the work was stopped."""
+
+
+class NotConverged(PzosError, RuntimeError):
+    """An equilibrium was not reached to the accuracy asked for; the message says how far it got."""
+
+
+class StudyFileError(PzosError):
+    """A study file cannot be used as it is; ``exit_code`` is what the command line returns."""
+
+    exit_code = 2
+
+
+class DifferentStudy(StudyFileError, ValueError):
+    """The file holds another study than the one asked for; the message names every difference."""
+
+    exit_code = 3
+
+
+class DamagedStudy(StudyFileError):
+    """The file is torn, truncated or changed; the message says what can be saved, and how."""
+
+    exit_code = 4
+
+
+class StudyBusy(StudyFileError):
+    """Another process is writing to the study; the message names it."""
+
+    exit_code = 5
+
+
+class MissingExtra(PzosError, ImportError):
+    """An optional dependency is not installed; the message names the extra to install."""
+
+    def __init__(self, package: str, extra: str, purpose: str) -> None:
+        self._arguments = (package, extra, purpose)
+        super().__init__(
+            f"{purpose} needs the package {package!r}, which is not installed. "
+            f'Install it with: pip install "pzos[{extra}]"'
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), self._arguments  # the message alone would not rebuild it in another process
+
+
+def shown(value: Any, limit: int = 60) -> str:
+    """Return a short, one-line form of ``value`` for an error message."""
+    if isinstance(value, np.ndarray) and value.size > 6:
+        text = f"array of shape {value.shape}, dtype {value.dtype}"
+    else:
+        text = " ".join(repr(value).split())
+    return text if len(text) <= limit else text[: limit - 3] + "..."
+
+
+class Faults:
+    """Collects every fault of a call, so that the user sees them all in one error.
+
+    >>> faults = Faults("PZOS")
+    >>> faults.check(-1.0 > 0, "step", -1.0, "a positive number", "try step=0.05")
+    False
+    >>> faults.raise_if_any()
+    Traceback (most recent call last):
+    pzos.base.errors.InvalidInput: PZOS: step = -1.0: expected a positive number; try step=0.05
+    """
+
+    def __init__(self, where: str) -> None:
+        self.where = where
+        self.messages: list[str] = []
+
+    def check(self, ok: bool | np.bool_, argument: str, value: Any, expected: str, remedy: str) -> bool:
+        """Note a fault unless ``ok``; returns ``ok`` so that dependent checks can be skipped."""
+        if not ok:
+            self.messages.append(f"{argument} = {shown(value)}: expected {expected}; {remedy}")
+        return bool(ok)
+
+    def add(self, message: str) -> None:
+        """Note a fault in words of its own."""
+        self.messages.append(message)
+
+    def raise_if_any(self) -> None:
+        """Raise one InvalidInput that lists all faults noted so far."""
+        if len(self.messages) == 1:
+            raise InvalidInput(f"{self.where}: {self.messages[0]}")
+        if self.messages:
+            listing = "\n".join(f"  - {message}" for message in self.messages)
+            raise InvalidInput(f"{self.where}: {len(self.messages)} faults\n{listing}")

@@ -1,0 +1,117 @@
+"""What makes a study the study it is, in words a file can hold, and how two of them differ.
+
+Numbers are kept exactly, arrays by their bits. Functions are kept by name alone: what a leader computes is verified by
+the replay, which compares every stored query bit for bit with the one the solver asks now.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import sys
+from collections.abc import Mapping
+from enum import Enum
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pzos.base.rows import as_bytes
+
+#: Arrays up to this length are kept number by number, so that a difference can be shown.
+_SHOWN_ENTRIES = 20
+_MAX_DIFFERENCES = 8
+
+
+def describe(value: Any) -> Any:
+    """Return ``value`` in terms of JSON: exact, readable, the same in every process."""
+    if value is None or isinstance(value, bool | str):
+        return value
+    if isinstance(value, int | np.integer):
+        return int(value)
+    if isinstance(value, float | np.floating):
+        return repr(float(value))  # as text: exact, and infinities and NaN survive JSON
+    if isinstance(value, np.ndarray):
+        return _described_array(value)
+    if isinstance(value, Enum):
+        return f"{type(value).__qualname__}.{value.name}"
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        fields = {field.name: describe(getattr(value, field.name)) for field in dataclasses.fields(value)}
+        return {"type": _type_name(type(value)), **fields}
+    if isinstance(value, Mapping):
+        return {str(name): describe(item) for name, item in sorted(value.items(), key=lambda pair: str(pair[0]))}
+    if isinstance(value, list | tuple):
+        return [describe(item) for item in value]
+    return describe_function(value) if callable(value) else {"type": _type_name(type(value))}
+
+
+def describe_function(function: Any) -> str:
+    """Return ``module:name`` of a function, or of the type of a callable object."""
+    named = function if hasattr(function, "__qualname__") else type(function)
+    return f"{_module_name(named.__module__)}:{named.__qualname__}"
+
+
+def differences(stored: Any, present: Any, where: str = "") -> list[str]:
+    """Return one line per difference, each naming where it is and both sides.
+
+    >>> differences({"seed": 0, "solver": {"step": "0.05"}}, {"seed": 0, "solver": {"step": "0.1"}})
+    ['solver.step: the file has 0.05, you gave 0.1']
+    """
+    if isinstance(stored, dict) and isinstance(present, dict):
+        kinds = (_without_module(stored.get("type")), present.get("type"))
+        if kinds[0] != kinds[1]:  # two kinds of thing: their fields are not worth comparing
+            return [f"{where or 'kind'}: the file has {kinds[0]}, you gave {kinds[1]}"]
+        found: list[str] = []
+        for name in [*stored, *(name for name in present if name not in stored)]:
+            path = f"{where}.{name}" if where else str(name)
+            if name != "type":
+                found += differences(stored.get(name, "nothing"), present.get(name, "nothing"), path)
+        return found
+    if _without_module(stored) == present:
+        return []
+    return [f"{where}: the file has {_short(stored)}, you gave {_short(present)}"]
+
+
+def listed(found: list[str]) -> str:
+    """Return the differences as an indented list, cut after a few."""
+    lines = [f"  - {line}" for line in found[:_MAX_DIFFERENCES]]
+    if len(found) > _MAX_DIFFERENCES:
+        lines.append(f"  - and {len(found) - _MAX_DIFFERENCES} more")
+    return "\n".join(lines)
+
+
+def _described_array(array: np.ndarray[Any, Any]) -> Any:
+    if array.dtype.kind in "iufb" and array.size <= _SHOWN_ENTRIES:
+        return [describe(entry) for entry in array.ravel()] if array.ndim else describe(array[()])
+    bits = as_bytes(array) if array.dtype.kind == "f" else np.ascontiguousarray(array).tobytes()
+    return {"type": "array", "shape": list(array.shape), "bits": blake2b(bits, digest_size=12).hexdigest()}
+
+
+def _type_name(kind: type) -> str:
+    return f"{_module_name(kind.__module__)}.{kind.__qualname__}"
+
+
+def _module_name(name: str) -> str:
+    """Return the name under which others import the module: a script that runs as ``__main__`` is known by its file.
+
+    What is in pzos is known by the package alone, so that a module may move without a file noticing.
+    """
+    if name != "__main__":
+        return "pzos" if name.startswith("pzos.") else name
+    main = sys.modules["__main__"]
+    spec = getattr(main, "__spec__", None)  # set by  python -m
+    file = getattr(main, "__file__", None)  # missing where people type or run  python -c
+    return spec.name if spec is not None else Path(file).stem if file else name
+
+
+def _without_module(stored: Any) -> Any:
+    """Return a name of ours as it is written today; files of version 0.1 also hold the module it lay in then."""
+    return (
+        re.sub(r"^pzos(?:\.[a-z_0-9]+)+([.:])(?=[A-Za-z_])", r"pzos\1", stored) if isinstance(stored, str) else stored
+    )
+
+
+def _short(value: Any) -> str:
+    text = str(value)
+    return text if len(text) <= 80 else text[:77] + "..."

@@ -1,0 +1,65 @@
+"""One BLAS thread while a solver thinks, and in the processes that answer queries.
+
+The last bits of a matrix product depend on the number of BLAS threads, so a run would depend on the machine; and on the
+small matrices of a solver more threads cost time. Followers keep all their threads: only the solver's own work is held.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from functools import cache, wraps
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
+
+if TYPE_CHECKING:
+    from threadpoolctl import ThreadpoolController
+
+#: What keeps the numerical libraries of a process to one thread, if it is set before they are loaded.
+ONE_THREAD = dict.fromkeys(
+    (
+        "OMP_NUM_THREADS",
+        "OPENBLAS_NUM_THREADS",
+        "MKL_NUM_THREADS",
+        "NUMBA_NUM_THREADS",
+        "VECLIB_MAXIMUM_THREADS",
+    ),
+    "1",
+)
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+@cache
+def _controller() -> ThreadpoolController:
+    """Look once for the BLAS libraries in use: numpy's and scipy's are two."""
+    import scipy.linalg  # noqa: F401  # so that its library is loaded and found
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
+
+
+def one_blas_thread(method: Callable[P, R]) -> Callable[P, R]:
+    """Decorate a method so that BLAS runs on one thread inside it, and as before after it."""
+
+    @wraps(method)
+    def held(*args: P.args, **kwargs: P.kwargs) -> R:
+        with _controller().limit(limits=1, user_api="blas"):
+            return method(*args, **kwargs)
+
+    return held
+
+
+@cache
+def pin_threads() -> None:
+    """Keep the numerical libraries of this process to one thread from now on; a worker process does this once.
+
+    Many workers with many threads each are slower, and their number must not change the last bits of an answer.
+    """
+    from threadpoolctl import threadpool_limits
+
+    os.environ.update(ONE_THREAD)  # for libraries loaded later, and for programs started from here
+    threadpool_limits(limits=1)  # for those that are here already
+    if "numba" in sys.modules:
+        sys.modules["numba"].set_num_threads(1)

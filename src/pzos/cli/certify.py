@@ -1,0 +1,75 @@
+"""``pzos certify STUDY``: is the point a durable study ended in stationary, and how sure are we?
+
+STUDY is the TOML file of the study, or the study file with ``--problem`` and ``--solver``, the values (or functions
+without arguments that make them) with which it was opened. The certificate is a study of its own and can be kept: a
+second call with the same ``--keep`` file asks nothing twice.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+from pzos.answers.oracle import Oracle
+from pzos.base.errors import Faults, FollowerFailure
+from pzos.base.types import Vector
+from pzos.cli.sources import Source, add_names, sources
+from pzos.problem.problem import Problem, require_problem
+from pzos.stationarity.certificate import Certificate, CertificateSolver
+from pzos.stationarity.one_batch import known_at
+from pzos.study.run import drive
+from pzos.study.study import Study
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of ``pzos certify``."""
+    parser.add_argument("study", type=Path, metavar="STUDY", help="the TOML file of a study, or a study file")
+    add_names(parser)
+    parser.add_argument("--at", choices=("last", "best", "random"), default="last", help="which point of the study")
+    parser.add_argument("--delta", type=float, required=True, help="radius of the (partial) Goldstein subdifferential")
+    parser.add_argument("--epsilon", type=float, default=None, help="exit with 1 unless this norm is certified")
+    parser.add_argument("--notion", choices=("partial", "full"), default="partial", help="for --epsilon")
+    parser.add_argument("--queries", type=int, default=401, help="budget of the certificate")
+    parser.add_argument("--confidence", type=float, default=0.95)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--keep", default=None, metavar="FILE", help="keep the certificate's own answers in this file")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the certificate; exit code 1 if ``--epsilon`` is given and not certified."""
+    (source,) = sources("certify", [args.study], args)
+    faults = Faults("certify")
+    for name, value in (("--problem", source.problem), ("--solver", source.solver)):
+        faults.check(value is not None, name, None, "what the study was opened with",
+                     f"add {name} FILE.py:NAME, or name the study's TOML file")  # fmt: skip
+    faults.raise_if_any()
+    problem = require_problem("certify", source.problem)
+    point = _point(source, problem, args.at)
+    solver = CertificateSolver(args.delta, max((args.queries - 1) // 2, 0), confidence=args.confidence)
+    certificate = _certified(args, problem, point, solver)
+    sys.stdout.write(f"{certificate!r}\n")
+    return 0 if args.epsilon is None or certificate.stationary(args.epsilon, args.notion) else 1
+
+
+def _point(source: Source, problem: Problem, at: str) -> Vector:
+    """Replay the study and return the point asked for."""
+    with Study.open(source.path, problem.known(), source.solver, read_only=True, **source.settings) as study:
+        result = study.result()
+    points: dict[str, Vector] = {"last": result.x, "best": result.best_x, "random": result.random_x}
+    return points[at]
+
+
+def _certified(args: argparse.Namespace, problem: Problem, x: Vector, solver: CertificateSolver) -> Certificate:
+    """Drive the certificate's own study, in memory or kept in a file."""
+    known = known_at("certify", problem.known(), x)
+    settings: dict[str, Any] = {"seed": args.seed, "steps": 1, "monitor": False}
+    opened = Study(known, solver, **settings) if args.keep is None else Study.open(args.keep, known, solver, **settings)
+    with opened as study:
+        drive(study, Oracle(problem.follower, seed=args.seed))
+    state: Any = study.state
+    if state.report is None:
+        raise FollowerFailure(f"certify: {study.failures} of {study.queries} queries failed: too few answers are left")
+    certificate: Certificate = state.report
+    return certificate

@@ -1,0 +1,193 @@
+"""A study described in a TOML file: the leader as ``module:name``, x0, the set, the solver, the seed, the limits.
+
+    name = "tolls"
+    leader = "model:leader"        # a Leader, a function that makes one, or f(x, y) written with jax.numpy
+    follower = "model:follower"    # for `pzos run`; or a table: [follower] command = ["python", "sim.py"]
+    x0 = [0.0, 0.0]
+    seed = 0
+    steps = 100
+
+    [set]
+    kind = "Box"
+    lower = 0.0
+    upper = 1.0
+
+    [solver]                       # left out: the default, chosen as pzos.solve does
+    kind = "PZOS"
+    step = { kind = "Diminishing", scale = 0.05 }
+    radius = 0.1
+
+Code is found through this file, which is the user's own, and never through a study file.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import inspect
+import sys
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pzos
+from pzos.base.errors import Faults, InvalidInput, PzosError
+from pzos.methods.default import choose
+from pzos.problem.leader import Leader
+from pzos.problem.problem import Problem
+from pzos.problem.sets import Domain
+
+_LIMITS = ("steps", "queries", "seconds", "target", "failure_rate")
+_PROBLEM_KEYS = ("leader", "follower", "x0", "set", "sense", "name")
+_KEYS = {*_PROBLEM_KEYS, *_LIMITS, "problem", "solver", "seed", "monitor", "study"}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Description:
+    """What a TOML file says: the problem (its follower may be missing), the solver, the settings and the study file."""
+
+    problem: Problem
+    has_follower: bool
+    solver: Any
+    settings: dict[str, Any]
+    path: Path
+
+
+def read_description(path: Path) -> Description:
+    """Read a TOML file and build what it describes; one error lists all its faults."""
+    table = _table(path)
+    faults = Faults(str(path))
+    for key in sorted(set(table) - _KEYS):
+        faults.add(f"{key}: expected one of {', '.join(sorted(_KEYS))}; check the spelling")
+    for key in () if "problem" in table else ("leader", "x0"):
+        faults.check(key in table, key, None, f"an entry {key!r}", "pzos init --example  writes a study to start from")
+    faults.raise_if_any()
+    folder = path.resolve().parent
+    problem, has_follower = _problem(table, folder, str(path))
+    solver = made_from(table["solver"], str(path), "solver") if "solver" in table else _default_solver(problem)
+    faults.check(hasattr(solver, "ask"), "solver", table.get("solver"), "a solver", 'try kind = "PZOS"')
+    faults.raise_if_any()
+    settings = {key: table[key] for key in (*_LIMITS, "seed", "monitor") if key in table}
+    return Description(problem, has_follower, solver, settings, folder / table.get("study", path.stem + ".study"))
+
+
+def _default_solver(problem: Problem) -> Any:
+    # The choice does not depend on the limits, which may change between sessions: the study stays the same.
+    return choose(problem.known())[0]
+
+
+def _table(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise InvalidInput(
+            f"{path}: expected a TOML file that describes a study; check the name, or write one to start from with  "
+            "pzos init --example"
+        ) from None
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise InvalidInput(f"{path}: cannot be read as TOML ({error}); correct it there") from None
+
+
+def _problem(table: dict[str, Any], folder: Path, where: str) -> tuple[Problem, bool]:
+    if "problem" in table:
+        problem = load(table["problem"], folder)
+        problem = problem if isinstance(problem, Problem) else _called(problem, table["problem"])
+        if not isinstance(problem, Problem):
+            raise InvalidInput(f"{where}: problem = {table['problem']!r}: expected a pzos.Problem; check the name")
+        return problem, True
+    follower = _follower(table.get("follower"), folder, where)
+    domain: Domain | None = made_from(table["set"], where, "set") if "set" in table else None
+    problem = Problem(
+        _leader(table["leader"], folder),
+        _unanswered if follower is None else follower,
+        table["x0"],
+        domain,
+        table.get("sense", "min"),
+        table.get("name", ""),
+    )
+    return problem, follower is not None
+
+
+def _unanswered(x: Any) -> Any:
+    raise PzosError("this study names no follower: answer its queries with  pzos ask  and  pzos tell")
+
+
+def _leader(name: str, folder: Path) -> Leader:
+    found = load(name, folder)
+    if isinstance(found, Leader):
+        return found
+    if callable(found) and len(inspect.signature(found).parameters) == 2:
+        return pzos.leader_from_jax(found)
+    made = _called(found, name)
+    if not isinstance(made, Leader):
+        raise InvalidInput(f"leader = {name!r}: expected a Leader, a function that makes one, or f(x, y); check it")
+    return made
+
+
+def _follower(entry: Any, folder: Path, where: str) -> Any:
+    if entry is None:
+        return None
+    if isinstance(entry, dict):
+        try:
+            return pzos.CommandFollower(**{"directory": None, **entry})
+        except TypeError as error:
+            raise InvalidInput(f"{where}: [follower]: {error}; see pzos.CommandFollower for what it takes") from None
+    return load(entry, folder)
+
+
+def _called(found: Any, name: str) -> Any:
+    if callable(found) and not any(
+        parameter.default is parameter.empty and parameter.kind in (0, 1)
+        for parameter in inspect.signature(found).parameters.values()
+    ):
+        return found()
+    return found
+
+
+def made_from(entry: Any, where: str, key: str) -> Any:
+    """Build what a table such as ``{kind = "Box", lower = 0.0, upper = 1.0}`` says: a set, a solver or a schedule."""
+    if isinstance(entry, str):
+        entry = {"kind": entry}
+    if not isinstance(entry, dict) or "kind" not in entry:
+        raise InvalidInput(f'{where}: {key} = {entry!r}: expected a table with a "kind"; try kind = "PZOS"')
+    kind = getattr(pzos, str(entry["kind"]), None)
+    if not isinstance(kind, type):
+        raise InvalidInput(f"{where}: {key}.kind = {entry['kind']!r}: expected a name of pzos; check the spelling")
+    options = {
+        name: made_from(value, where, f"{key}.{name}") if isinstance(value, dict) and "kind" in value else value
+        for name, value in entry.items()
+        if name != "kind"
+    }
+    try:
+        return kind(**options)
+    except TypeError as error:
+        raise InvalidInput(f"{where}: {key}: {error}; see pzos.{entry['kind']} for what it takes") from None
+
+
+def load(name: Any, folder: Path) -> Any:
+    """Return the object ``module:name`` or ``file.py:name``; modules are looked for in ``folder`` first."""
+    module_name, _, attribute = str(name).partition(":")
+    if not attribute:
+        raise InvalidInput(f"{name!r}: expected module:name or file.py:name; add a colon and a name")
+    if module_name.endswith(".py"):
+        folder, module_name = (folder / module_name).parent, Path(module_name).stem
+    folder = folder.resolve()
+    if str(folder) not in sys.path[:1]:
+        sys.path.insert(0, str(folder))
+    _forget_namesake(module_name, folder)
+    try:
+        module = importlib.import_module(module_name)
+    except ImportError as error:
+        raise InvalidInput(f"{name!r}: cannot be imported ({error}); put the module beside the TOML file") from error
+    if not hasattr(module, attribute):
+        raise InvalidInput(f"{name!r}: module {module_name} has no {attribute!r}; check the spelling")
+    return getattr(module, attribute)
+
+
+def _forget_namesake(module_name: str, folder: Path) -> None:
+    """Make room for the module in ``folder`` if another study's module of the same name is loaded."""
+    loaded = sys.modules.get(module_name)
+    wanted = folder / f"{module_name}.py"
+    if loaded is not None and wanted.is_file() and getattr(loaded, "__file__", None) != str(wanted):
+        del sys.modules[module_name]

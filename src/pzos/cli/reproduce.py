@@ -1,0 +1,102 @@
+"""``pzos reproduce``: every figure and every claim of the paper, resumable, in one command."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from contextlib import nullcontext
+from dataclasses import asdict
+from importlib.metadata import version
+from pathlib import Path
+
+import pzos
+from pzos.answers.cluster import as_executor
+from pzos.base.errors import Faults
+from pzos.experiments import goldstein as goldstein_figure, routing as routing_figures, security as security_figures
+from pzos.experiments.compute import compute_missing
+from pzos.experiments.context import Context, FigureReport
+from pzos.experiments.descriptions import FULL, QUICK, Scale
+from pzos.experiments.page import read_reports, write_page
+from pzos.experiments.store import RunStore
+from pzos.experiments.tables import write_columns
+
+FIGURES = security_figures.FIGURES | routing_figures.FIGURES | goldstein_figure.FIGURES
+_VERSIONED = ("numpy", "scipy", "numba", "matplotlib")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of ``pzos reproduce``."""
+    parser.add_argument("figures", nargs="*", metavar="FIGURE", help=f"default all of: {', '.join(FIGURES)}")
+    parser.add_argument("--quick", action="store_true", help="a small version of every experiment")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, metavar="N", help="worker processes")
+    parser.add_argument("--dask", default=None, metavar="ADDRESS",
+                        help="compute on this Dask cluster instead (local:4 starts one here)")  # fmt: skip
+    parser.add_argument("--seed", type=int, default=0, help="seed of all instances and directions")
+    parser.add_argument("--out", type=Path, default=Path("reproduction"), metavar="DIR", help="output folder")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Compute missing runs, draw the figures, check the claims, write the page."""
+    _check(args)
+    names = tuple(args.figures) or tuple(FIGURES)
+    scale = QUICK if args.quick else FULL
+    args.out.mkdir(parents=True, exist_ok=True)
+    store = RunStore(args.out / f"runs-{scale.name}.sqlite")
+    try:
+        specs = [spec for name in names for spec in FIGURES[name].needs(scale, args.seed)]
+        with nullcontext() if args.dask is None else as_executor(args.dask) as executor:
+            executed = compute_missing(specs, store, jobs=args.jobs, executor=executor)
+        context = Context(scale, args.seed, args.out, store)
+        for name in names:
+            _write_report(args.out, FIGURES[name].make(context), scale, args.seed)
+    finally:
+        store.close()
+    reports = read_reports(args.out, tuple(FIGURES))
+    claims = [claim for report in reports for claim in report["claims"]]
+    write_columns(
+        args.out / "claims.csv",
+        {name: [str(claim[name]) for claim in claims] for name in ("claim", "where", "found", "holds")},
+    )
+    write_page(args.out, reports, _command((), scale, args.seed))
+    held = sum(claim["holds"] for claim in claims)
+    sys.stdout.write(
+        f"{executed} runs computed, {len(names)} figures drawn, {held} of {len(claims)} claims hold\n"
+        f"open {args.out / 'index.html'}\n"
+    )
+    return 0
+
+
+def _check(args: argparse.Namespace) -> None:
+    faults = Faults("reproduce")
+    for name in args.figures:
+        faults.check(name in FIGURES, "FIGURE", name, f"one of {', '.join(FIGURES)}", "check the spelling")
+    faults.check(args.jobs >= 1, "--jobs", args.jobs, "a whole number, 1 or more", "try --jobs 2")
+    faults.check(0 <= args.seed < 2**40, "--seed", args.seed, "a whole number from 0 to 2**40", "try --seed 0")
+    faults.check(not args.out.is_file(), "--out", str(args.out), "a folder", "name another place")
+    faults.raise_if_any()
+
+
+def _command(names: tuple[str, ...], scale: Scale, seed: int) -> str:
+    words = ["pzos", "reproduce", *names]
+    words += ["--quick"] if scale.name == "quick" else []
+    words += ["--seed", str(seed)] if seed else []
+    return " ".join(words)
+
+
+def _write_report(folder: Path, report: FigureReport, scale: Scale, seed: int) -> None:
+    """Write the configuration, versions and claims of a figure beside it."""
+    content = {
+        "name": report.name,
+        "title": report.title,
+        "caption": report.caption,
+        "claims": [claim._asdict() for claim in report.claims],
+        "choices": list(report.choices),
+        "rerun": _command((report.name,), scale, seed),
+        "seed": seed,
+        "scale": asdict(scale),
+        "versions": {"pzos": pzos.__version__, "python": sys.version.split()[0]}
+        | {name: version(name) for name in _VERSIONED},
+    }
+    (folder / f"{report.name}.json").write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")

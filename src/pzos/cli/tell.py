@@ -1,0 +1,148 @@
+"""``pzos tell FILE``: take the answers in a CSV or JSON file. Telling the same file again changes nothing.
+
+CSV has the columns ``step``, ``index`` and ``y0``, ``y1``, ...; if wanted ``gap``, ``failure``, and the ``x`` columns
+of ``pzos ask``, which are then compared. JSON has the same: ``{"queries": [{"step": 0, "index": 1, "y": [...]}]}``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import re
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pzos.base.errors import Faults, InvalidInput
+from pzos.base.rows import StoredAnswer, as_bytes
+from pzos.base.types import Query, Vector
+from pzos.cli.shared import add_json, described, emit, limits_of, open_study
+from pzos.durable.journal import Journal
+from pzos.study.study import Study
+
+
+class Told(NamedTuple):
+    """One answer as a file gives it; ``x`` is None where the file does not repeat it."""
+
+    step: int
+    index: int  # type: ignore[assignment]  # tuple.index is of no use here
+    y: Vector
+    x: Vector | None
+    gap: float
+    failure: str
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of ``pzos tell``."""
+    parser.add_argument("file", type=Path, metavar="FILE", help="answers as CSV or JSON")
+    parser.add_argument("study", type=Path, nargs="?", default=Path("study.toml"), metavar="STUDY.toml",
+                        help="the TOML file that describes the study (study.toml)")  # fmt: skip
+    parser.add_argument("--steps", type=int, default=None, help="go on until this many steps in all")
+    add_json(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Check every answer in the file, then take those that are new."""
+    answers = read_answers(args.file)
+    with open_study(described(args.study), **limits_of(args)) as study:
+        fresh = _checked(args.file, study, answers)
+        for told in fresh:
+            query = Query(told.step, told.index, np.empty(0))
+            address = next(open_query for open_query in study.ask() if open_query[:2] == query[:2])
+            if told.failure:
+                study.fail(address, told.failure)
+            else:
+                study.tell(address, told.y, gap=told.gap)
+        left = 0 if study.done else len(study.ask())
+        step, done = study.step, study.done
+    data = {"taken": len(fresh), "known": len(answers) - len(fresh), "open": left, "steps": step, "done": done}
+    state = "the study has ended" if done else f"{left} queries are open"
+    emit(args, data, f"{len(fresh)} answers taken, {data['known']} known before; {step} steps taken, {state}")
+    return 0
+
+
+def _checked(file: Path, study: Study, answers: list[Told]) -> list[Told]:
+    """Return the answers that are new; one error lists all that cannot be taken, before any is."""
+    faults = Faults(str(file))
+    asked = {} if study.done else {(query.step, query.index): query for query in study.ask()}
+    stored = _stored(study)
+    fresh: dict[tuple[int, int], Told] = {}
+    length = next((len(row.y) // 8 for rows in stored.values() for row in rows if row.y), None)
+    for told in answers:
+        where, address = f"answer {told.step}.{told.index}", (told.step, told.index)
+        length = told.y.size if length is None and not told.failure else length
+        if address in asked:
+            _check_new(faults, where, told, asked[address], length)
+            fresh[address] = told
+        elif address in stored:
+            same = any(row.y == as_bytes(told.y) and bool(row.failure) == bool(told.failure) for row in stored[address])
+            faults.check(same, where, told.y, "the answer told before", "a query has one answer: remove this row")
+        else:
+            faults.add(f"{where}: expected an open query; ask again with  pzos ask")
+    faults.raise_if_any()
+    return list(fresh.values())
+
+
+def _check_new(faults: Faults, where: str, told: Told, query: Query, length: int | None) -> None:
+    if told.x is not None:
+        same = as_bytes(told.x) == as_bytes(query.x)
+        faults.check(same, f"{where}: x", told.x, "the x that was asked", "answer the queries of this study")
+    if not told.failure:
+        faults.check(bool(np.isfinite(told.y).all()), where, told.y, "finite numbers", "or give a failure instead")
+        faults.check(told.y.size == length, where, told.y, f"{length} numbers", "every answer has the same length")
+
+
+def _stored(study: Study) -> dict[tuple[int, int], list[StoredAnswer]]:
+    found: dict[tuple[int, int], list[StoredAnswer]] = {}
+    if isinstance(study.journal, Journal):
+        for row in study.journal.all_answers():
+            found.setdefault((row.step, row.index), []).append(row)
+    return found
+
+
+# ---- reading ----------------------------------------------------------------------------------------------------
+
+
+def read_answers(file: Path) -> list[Told]:
+    """Read answers from CSV or JSON (told by the first character)."""
+    try:
+        text = file.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidInput(f"{file}: cannot be read ({error}); give a CSV or JSON file of answers") from None
+    try:
+        if text.lstrip()[:1] in ("{", "["):
+            data: Any = json.loads(text)
+            rows: Any = data["queries"] if isinstance(data, dict) else data
+            return [_from_json(row) for row in rows]
+        return [_from_csv(row) for row in csv.DictReader(text.splitlines())]
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise InvalidInput(
+            f"{file}: cannot be read as answers ({type(error).__name__}: {error}): expected step, index and y; "
+            "start from the file that  pzos ask  writes"
+        ) from None
+
+
+def _from_json(row: dict[str, Any]) -> Told:
+    failure = str(row.get("failure") or "")
+    y = np.array([] if failure else row["y"], dtype=np.float64).reshape(-1)
+    x = np.array(row["x"], dtype=np.float64) if row.get("x") is not None else None
+    gap = row.get("gap")
+    return Told(int(row["step"]), int(row["index"]), y, x, float("nan") if gap is None else float(gap), failure)
+
+
+def _from_csv(row: dict[str, str]) -> Told:
+    failure = (row.get("failure") or "").strip()
+    y = np.empty(0) if failure else _columns(row, "y")
+    x = _columns(row, "x")
+    if not failure and y.size == 0:
+        raise ValueError(f"row {row['step']}.{row['index']} has no y0, y1, ...")
+    return Told(int(row["step"]), int(row["index"]), y, x if x.size else None, float(row.get("gap") or "nan"), failure)
+
+
+def _columns(row: dict[str, str], letter: str) -> Vector:
+    numbered = [(int(name[1:]), text) for name, text in row.items() if name and re.fullmatch(rf"{letter}\d+", name)]
+    return np.array(
+        [float(text) for _, text in sorted(numbered) if text is not None and text.strip()], dtype=np.float64
+    )

@@ -1,0 +1,249 @@
+"""``pzos tolls NET TRIPS``: choose tolls for a city; ends with a table, the numbers a planner needs, and a map.
+
+NET and TRIPS are TNTP files; ``--gmns FOLDER`` reads GMNS tables; without either a generated city is used. Links are
+given as FROM-TO (node names), as numbers counted from 0, as ``busiest:N`` (where most time is spent) or ``all``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import sys
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pzos.base.errors import InvalidInput, MissingExtra
+from pzos.cli.shared import add_json, plain
+from pzos.networks.assignment import Assignment
+from pzos.networks.city import generated_city
+from pzos.networks.demand import Indices
+from pzos.networks.gmns import read_gmns
+from pzos.networks.network import Network
+from pzos.networks.objectives import SENSES
+from pzos.networks.optimise import TollSearch, optimise_tolls
+from pzos.networks.tntp import read_tntp
+from pzos.networks.tolls import TollFollower
+from pzos.networks.welfare import TollReport, toll_report
+
+_EXAMPLE = "examples: --objective revenue, --objective revenue=1,travel_time=-0.2"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of ``pzos tolls``."""
+    add = parser.add_argument
+    add("net", nargs="?", type=Path, metavar="NET", help="TNTP network file (default: a generated city)")
+    add("trips", nargs="?", type=Path, metavar="TRIPS", help="TNTP trips file")
+    add("--node", type=Path, default=None, help="TNTP node file (default: the one beside NET, if there is one)")
+    add("--gmns", type=Path, default=None, metavar="FOLDER", help="node.csv, link.csv, demand.csv instead of TNTP")
+    add("--toll-factor", type=float, default=None, help="weight of the file's tolls in the cost")
+    add("--distance-factor", type=float, default=None, help="weight of the length in the cost")
+    add("--links", nargs="+", default=["busiest:20"], metavar="LINK", help="FROM-TO, numbers, busiest:N or all")
+    add("--objective", default="travel_time", help=f"{', '.join(SENSES)}, or a mix; {_EXAMPLE}")
+    add("--max-toll", type=float, default=None, help="highest toll per link (default: the mean trip's travel time)")
+    add("--min-toll", type=float, default=0.0, help="lowest toll per link; below 0 allows subsidies (0)")
+    add("--values-of-time", nargs="+", type=float, default=None, metavar="V", help="one class of travellers per value")
+    add("--shares", nargs="+", type=float, default=None, metavar="S", help="their shares of the trips (equal)")
+    add("--paying", nargs="+", type=int, default=None, metavar="K", help="classes that pay, counted from 0 (all)")
+    add("--queries", type=int, default=200, help="equilibria to compute in the search (200)")
+    add("--gap", type=float, default=1e-10, help="relative gap of every equilibrium (1e-10)")
+    add("--seed", type=int, default=0, help="seed of the search, and of the generated city (0)")
+    add("--show", type=int, default=20, metavar="N", help="rows of the table of links (20)")
+    add("--out", type=Path, default=Path("tolls-output"), metavar="DIR", help="folder for tolls.csv and map.png")
+    add("--no-map", action="store_true", help="draw no map")
+    add_json(parser)
+
+
+class _Choice(NamedTuple):
+    """The network with its classes, the untolled equilibrium, and the tolls that may be chosen."""
+
+    network: Network
+    free: Assignment
+    links: Indices
+    lowest: float
+    highest: float
+
+
+def run(args: argparse.Namespace) -> int:
+    """Search tolls, print the tables, write CSV and map; exit code 130 if it was interrupted."""
+    choice = _choice(args)
+    objective = _objective(args.objective)
+    problem = choice.network.toll_problem(
+        choice.links, objective, classes=args.paying, lower=choice.lowest, upper=choice.highest, gap=args.gap
+    )
+    found = optimise_tolls(problem, choice.highest, queries=args.queries, seed=args.seed)
+    travellers = TollFollower(choice.network, choice.links, _paying(args, choice.network), args.gap)
+    states = [travellers.assignment(x) for x in (np.full(choice.links.size, found.uniform.toll), found.x)]
+    reports = [toll_report(choice.free, state, choice.links) for state in states]
+    args.out.mkdir(parents=True, exist_ok=True)
+    written = [_write_tolls(choice, states[1], args.out / "tolls.csv")]
+    written += _map(args, choice, states[1])
+    data = _data(args, choice, found, reports, written)
+    (args.out / "summary.json").write_text(json.dumps(plain(data), indent=1) + "\n", encoding="utf-8")
+    written.append(args.out / "summary.json")
+    text = json.dumps(plain(data), indent=1) if args.json else _text(args, choice, found, reports, written)
+    sys.stdout.write(text + "\n")
+    return 130 if found.result.stop.name == "INTERRUPTED" else 0
+
+
+# ---- what was asked -------------------------------------------------------------------------------------------
+
+
+def _choice(args: argparse.Namespace) -> _Choice:
+    network = _network(args)
+    if args.values_of_time is not None:
+        network = network.with_classes(args.values_of_time, args.shares)
+    elif args.shares is not None:
+        raise InvalidInput("tolls: --shares without --values-of-time: expected one value of time per share; add them")
+    free = network.assign(gap=args.gap)
+    typical = free.total_travel_time / network.demand.total
+    highest = float(f"{typical:.2g}") if args.max_toll is None else args.max_toll
+    if not (np.isfinite(highest) and highest > max(args.min_toll, 0.0)):
+        raise InvalidInput(f"tolls: --max-toll {highest:g}: expected a finite number above 0 and --min-toll; raise it")
+    return _Choice(network, free, _links(args.links, network, free), args.min_toll, highest)
+
+
+def _network(args: argparse.Namespace) -> Network:
+    if args.gmns is not None:
+        if args.net is not None:
+            raise InvalidInput("tolls: NET and --gmns were both given: expected one network; drop one of them")
+        return read_gmns(args.gmns, toll_factor=args.toll_factor or 0.0, distance_factor=args.distance_factor or 0.0)
+    if args.net is None:
+        return generated_city(congestion=2.0, seed=args.seed)
+    if args.trips is None:
+        raise InvalidInput(f"tolls: TRIPS is missing: expected the trips file that belongs to {args.net}; add it")
+    return read_tntp(
+        args.net, args.trips, args.node, toll_factor=args.toll_factor, distance_factor=args.distance_factor
+    )
+
+
+def _links(words: list[str], network: Network, free: Assignment) -> Indices:
+    """Return the numbers of the links that the words name, each once, in the order given."""
+    numbers: list[int] = []
+    for word in words:
+        if word == "all":
+            numbers += range(network.links)
+        elif word.startswith("busiest:") and word[8:].isdigit() and int(word[8:]) > 0:
+            numbers += np.argsort(-free.flow * free.time, kind="stable")[: int(word[8:])].tolist()
+        elif word.isdigit():
+            numbers.append(network.link_number(int(word)))
+        elif word.count("-") == 1 and all(part.isdigit() for part in word.split("-")):
+            ends = word.split("-")
+            numbers.append(network.link_number((int(ends[0]), int(ends[1]))))
+        else:
+            raise InvalidInput(f"tolls: --links {word!r}: expected FROM-TO, a number, busiest:N or all; try busiest:20")
+    return np.array(list(dict.fromkeys(numbers)), dtype=np.int64)
+
+
+def _objective(text: str) -> str | dict[str, float]:
+    if "=" not in text:
+        return text
+    weights: dict[str, float] = {}
+    for part in text.split(","):
+        name, _, weight = part.partition("=")
+        try:
+            weights[name.strip()] = float(weight)
+        except ValueError as error:
+            raise InvalidInput(f"tolls: --objective {part!r}: expected NAME=WEIGHT; {_EXAMPLE}") from error
+    return weights
+
+
+def _paying(args: argparse.Namespace, network: Network) -> tuple[int, ...]:
+    return tuple(range(len(network.classes))) if args.paying is None else tuple(args.paying)
+
+
+# ---- what is told ---------------------------------------------------------------------------------------------
+
+
+def _data(args: argparse.Namespace, choice: _Choice, found: TollSearch, reports: list[TollReport],
+          written: list[Path]) -> dict[str, Any]:  # fmt: skip
+    network, state = choice.network, reports[1].after
+    return {
+        "network": network.name,
+        "objective": args.objective,
+        "sense": found.result.sense,
+        "value": {"no tolls": found.untolled, "uniform": found.uniform.value, "optimised": found.value},
+        "uniform_toll": found.uniform.toll,
+        "start": found.start.what,
+        "queries": found.queries,
+        "seconds": found.seconds,
+        "stop": found.result.stop.name.lower(),
+        "gap": state.gap,
+        "links": [
+            {
+                "link": int(link),
+                "from": int(network.node_ids[network.tail[link]]),
+                "to": int(network.node_ids[network.head[link]]),
+                "toll": float(toll),
+                "flow_before": float(choice.free.flow[link]),
+                "flow_after": float(state.flow[link]),
+            }
+            for link, toll in zip(choice.links, found.x, strict=True)
+        ],
+        "welfare": [
+            {"quantity": name, "no tolls": before, "uniform": uniform[2], "optimised": after}
+            for uniform, (name, before, after) in zip(reports[0].rows(), reports[1].rows(), strict=True)
+        ],
+        "files": [str(path) for path in written],
+    }
+
+
+def _text(args: argparse.Namespace, choice: _Choice, found: TollSearch, reports: list[TollReport],
+          written: list[Path]) -> str:  # fmt: skip
+    network = choice.network
+    goal = "lowered" if found.result.sense == "min" else "raised"
+    lines = [
+        repr(network),
+        f"tolls from {choice.lowest:g} to {choice.highest:g} on {choice.links.size} links, so that {args.objective} is "
+        f"{goal}; every equilibrium to a relative gap of {args.gap:g}",
+        "",
+        f"{'':<42}{'no tolls':>16}{f'uniform {found.uniform.toll:.3g}':>16}{'optimised':>16}",
+        f"{'objective: ' + args.objective:<42}{_cells(found.untolled, found.uniform.value, found.value)}",
+    ]
+    for uniform, (name, before, after) in zip(reports[0].rows(), reports[1].rows(), strict=True):
+        lines.append(f"{name:<42}{_cells(before, uniform[2], after)}")
+    rows = reports[1].link_rows(args.show)
+    lines += ["", f"{'link':<20}{'toll':>10}{'flow before':>16}{'flow after':>16}"]
+    lines += [f"{name:<20}{toll:>10.3f}{_cells(before, after)}" for name, toll, before, after in rows]
+    if choice.links.size > len(rows):
+        lines.append(f"and {choice.links.size - len(rows)} more links in tolls.csv")
+    lines += [
+        "",
+        f"{found.queries} queries, {found.seconds:.1f} s; {found.result.stop.value}; "
+        f"the search began at {found.start.what}",
+        "written: " + ", ".join(str(path) for path in written),
+    ]
+    return "\n".join(lines)
+
+
+def _cells(*values: float) -> str:
+    return "".join(f"{value:>16,.1f}" if abs(value) >= 100 else f"{value:>16.4g}" for value in values)
+
+
+def _write_tolls(choice: _Choice, state: Assignment, path: Path) -> Path:
+    """Write one row per tolled link."""
+    network = choice.network
+    toll = state.tolls[np.argmax(np.abs(state.tolls), axis=0), np.arange(network.links)]
+    with path.open("w", encoding="utf-8", newline="") as stream:
+        writer = csv.writer(stream)
+        writer.writerow(("link", "from", "to", "toll", "flow_before", "flow_after", "time_before", "time_after"))
+        for link in choice.links.tolist():
+            ends = int(network.node_ids[network.tail[link]]), int(network.node_ids[network.head[link]])
+            numbers = toll[link], choice.free.flow[link], state.flow[link], choice.free.time[link], state.time[link]
+            writer.writerow((link, *ends, *(repr(float(number)) for number in numbers)))
+    return path
+
+
+def _map(args: argparse.Namespace, choice: _Choice, state: Assignment) -> list[Path]:
+    if args.no_map:
+        return []
+    from pzos.networks.maps import draw_map
+
+    try:
+        draw_map(choice.free, state, args.out / "map.png", title=choice.network.name)
+    except MissingExtra as error:  # the tables are worth having without it
+        sys.stderr.write(f"pzos tolls: no map: {error}\n")
+        return []
+    return [args.out / "map.png"]

@@ -1,0 +1,206 @@
+"""``pzos watch STUDY``: a live view in the terminal, from another process, without disturbing the run.
+
+The study file is opened read-only; new answers are read as they arrive, and nothing is ever written or locked.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pzos.base.errors import Faults, MissingExtra
+from pzos.base.rows import StoredAnswer, as_array
+from pzos.base.types import Purpose
+from pzos.cli.sources import add_names, sources
+from pzos.durable.journal import Journal, open_journal
+
+if TYPE_CHECKING:
+    from pzos.problem.problem import Problem
+
+_BARS = "▁▂▃▄▅▆▇█"
+_WIDTH = 48
+_RECENT = 20
+_TELLS_VALUE = (Purpose.ITERATE.value, Purpose.TRIAL.value, Purpose.MONITOR.value)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of ``pzos watch``."""
+    parser.add_argument("study", metavar="STUDY", type=Path, help="the TOML file of a study, or the study file")
+    add_names(parser)
+    parser.add_argument("--queries", type=int, metavar="N", help="the budget of the run, to estimate the time left")
+    parser.add_argument("--steps", type=int, metavar="N", help="the steps of the run, to estimate the time left")
+    parser.add_argument("--interval", type=float, default=1.0, metavar="SECONDS", help="time between two looks")
+    parser.add_argument("--once", action="store_true", help="look once, print, and end")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Look until the study has ended or Ctrl-C; with ``--once`` or in a pipe look once."""
+    faults = Faults("watch")
+    faults.check(args.interval > 0, "--interval", args.interval, "seconds, more than 0", "try --interval 1")
+    for name, limit in (("--queries", args.queries), ("--steps", args.steps)):
+        faults.check(limit is None or limit >= 1, name, limit, "a whole number, 1 or more", "or leave it out")
+    faults.raise_if_any()
+    (source,) = sources("watch", [args.study], args)
+    queries = args.queries or source.settings.get("queries")
+    steps = args.steps or source.settings.get("steps")
+    view = View(source.path, source.problem, queries, steps)
+    journal = open_journal(source.path, read_only=True)
+    try:
+        view.take_in(journal)
+        if args.once or not sys.stdout.isatty():
+            sys.stdout.write("\n".join(f"{name:<16}{text}" for name, text in view.rows()) + "\n")
+            return 0
+        _live(view, journal, args.interval)
+    finally:
+        journal.close()
+    return 0
+
+
+def _live(view: View, journal: Journal, interval: float, pause: Callable[[float], None] = time.sleep) -> None:
+    try:
+        from rich.live import Live
+        from rich.panel import Panel
+        from rich.table import Table
+    except ImportError as error:
+        raise MissingExtra("rich", "cli", "a live view") from error
+
+    def panel() -> Panel:
+        grid = Table.grid(padding=(0, 2))
+        for name, text in view.rows():
+            grid.add_row(f"[bold]{name}[/bold]", text)
+        return Panel(grid, title=view.path.name, expand=False)
+
+    with Live(panel(), refresh_per_second=4, transient=False) as live:
+        while not view.ended:
+            pause(interval)
+            view.take_in(journal)
+            live.update(panel())
+
+
+@dataclass
+class View:
+    """What has been seen of a study so far."""
+
+    path: Path
+    problem: Problem | None = None
+    queries: int | None = None
+    steps: int | None = None
+    header: dict[str, Any] = field(default_factory=dict)
+    seen: int = 0
+    own: int = 0
+    monitoring: int = 0
+    failures: int = 0
+    step: int = -1
+    elapsed: float = 0.0
+    ended: bool = False
+    values: list[float] = field(default_factory=list)
+    times: list[float] = field(default_factory=list)
+
+    def take_in(self, journal: Journal) -> None:
+        """Read the answers that have arrived since the last look."""
+        if not self.header:
+            self.header = json.loads(journal.header or "{}")
+        places = sorted(place for found in journal.sequence_by_step().values() for place in found)
+        for row in journal.answers(places[self.seen :]):
+            self._count(row)
+        self.seen = len(places)
+
+    def _count(self, row: StoredAnswer) -> None:
+        watching = row.purpose == Purpose.MONITOR.value
+        self.own += not watching
+        self.monitoring += watching
+        self.failures += bool(row.failure)
+        if not row.final:  # the last look at F is no step
+            self.step = max(self.step, row.step)
+        self.ended = row.final or (self.queries is not None and self.own >= self.queries)
+        self.elapsed = max(self.elapsed, row.elapsed)
+        self.times.append(row.elapsed)
+        if self.problem is not None and not row.failure and row.purpose in _TELLS_VALUE:
+            self.values.append(self.problem.leader.value(as_array(row.x), as_array(row.y)))
+
+    def rows(self) -> list[tuple[str, str]]:
+        """Return the lines of the view."""
+        identity = self.header.get("identity", {})
+        solver = str(identity.get("solver", {}).get("type", "unknown")).rsplit(".", 1)[-1]
+        rows = [
+            ("problem", identity.get("problem", {}).get("name") or "unnamed"),
+            ("solver", f"{solver}, seed {identity.get('seed', '?')}"),
+            ("state", "ended" if self.ended else "waiting for answers"),
+            ("steps", f"{self.step + 1}" + (f" of {self.steps}" if self.steps else "")),
+            ("queries", f"{self.own}" + (f" of {self.queries}" if self.queries else "") + self._apart()),
+            ("speed", self._speed()),
+            ("time", f"{duration(self.elapsed)} so far{self._left()}"),
+        ]
+        if self.values:
+            best = max(self.values) if identity.get("problem", {}).get("sense") == "max" else min(self.values)
+            rows += [
+                ("F", f"{self.values[-1]:.8g} now, {best:.8g} best, {self.values[0]:.8g} at the start"),
+                ("", sparkline(self.values)),
+            ]
+        elif self.problem is None:
+            rows.append(("F", "name the problem with --problem FILE.py:NAME to see it"))
+        return rows
+
+    def _apart(self) -> str:
+        apart = [f"{self.monitoring} to monitor"] if self.monitoring else []
+        apart += [f"{self.failures} failed"] if self.failures else []
+        return f" ({', '.join(apart)})" if apart else ""
+
+    def _pace(self) -> float:
+        """Return the answers a second over the last few."""
+        recent = self.times[-_RECENT - 1 :]
+        span = recent[-1] - recent[0] if len(recent) > 1 else 0.0
+        return (len(recent) - 1) / span if span > 0 else 0.0
+
+    def _speed(self) -> str:
+        pace = self._pace()
+        if pace == 0.0:
+            return "not known yet"
+        return f"{pace:.3g} answers a second" if pace >= 1 else f"one answer in {duration(1 / pace)}"
+
+    def _left(self) -> str:
+        """Return an estimate of the time left, if a budget is known."""
+        pace = self._pace()
+        if self.ended or pace == 0.0:
+            return ""
+        share = (self.own + self.monitoring) / max(self.own, 1)
+        to_go = [(self.queries - self.own) * share] if self.queries else []
+        if self.steps and self.step >= 0:
+            to_go.append((self.steps - self.step - 1) * len(self.times) / (self.step + 1))
+        return f", about {duration(max(0.0, min(to_go)) / pace)} left" if to_go else ""
+
+
+def duration(seconds: float) -> str:
+    """Return a time a person can read.
+
+    >>> duration(5), duration(7500)
+    ('5 s', '2 h 5 min')
+    """
+    if seconds < 120:
+        return f"{seconds:.3g} s"
+    minutes = int(seconds // 60)
+    if minutes < 120:
+        return f"{minutes} min"
+    return f"{minutes // 60} h {minutes % 60} min" if minutes < 48 * 60 else f"{minutes // 1440} days"
+
+
+def sparkline(values: Sequence[float], width: int = _WIDTH) -> str:
+    """Return the course of ``values`` as a line of bars.
+
+    >>> sparkline([3.0, 2.0, 1.0], width=3)
+    '█▅▁'
+    """
+    column = np.asarray(values, dtype=np.float64)
+    if column.size > width:
+        column = np.array([chunk.mean() for chunk in np.array_split(column, width)])
+    low, high = float(column.min()), float(column.max())
+    scale = (len(_BARS) - 1) / (high - low) if high > low else 0.0
+    return "".join(_BARS[round((value - low) * scale)] for value in column.tolist())

@@ -1,0 +1,1 @@
+"""Studies on disk: nothing a query cost is ever lost."""

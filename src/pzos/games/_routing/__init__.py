@@ -1,0 +1,1 @@
+"""The exact routing follower, compiled."""

@@ -1,0 +1,1 @@
+"""pzos behind the interfaces of other projects, one file each."""

@@ -1,0 +1,159 @@
+"""pzos as a generator of the standard that libEnsemble, Xopt and Optimas share (package ``gest-api``).
+
+The standard's programs evaluate points; here a point is a query, and what an evaluation brings back is the followers'
+response y*(x), given as the observables of the VOCS. The leader f, and with it F(x) = f(x, y), stays in the generator.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from pzos.base.errors import Faults
+from pzos.base.types import Query, Sense
+from pzos.methods.solver import AnySolver
+from pzos.problem.leader import Leader
+from pzos.problem.problem import Problem
+from pzos.problem.sets import Box
+from pzos.study.result import Result
+from pzos.study.study import Study
+
+_PER_STEP = 10**6
+
+
+class PzosGenerator:
+    """A study with the standard's words: ``suggest`` asks, ``ingest`` tells, ``finalize`` closes.
+
+    The variables of ``vocs`` are the entries of x, in order, and their bounds the set X; its observables, in order, are
+    the followers' response (each a number or an array). An objective, if there is one, says only whether to minimise or
+    maximise. ``x0`` is the start (by default each variable's default value, else the middle of its bounds). ``path``
+    makes the study durable. Further ``settings`` are those of :class:`pzos.Study`.
+
+    The points of a two-point estimate lie up to its radius outside the bounds. With the package ``gest-api`` installed,
+    an instance is a ``gest_api.Generator``.
+    """
+
+    returns_id = True
+
+    def __init__(
+        self,
+        vocs: Any,
+        leader: Leader,
+        solver: AnySolver,
+        *,
+        x0: Sequence[float] | None = None,
+        path: str | None = None,
+        **settings: Any,
+    ) -> None:
+        self._validate_vocs(vocs)
+        _register(type(self))
+        self.vocs = vocs
+        lower, upper = (np.array(side, dtype=np.float64) for side in zip(*vocs.bounds, strict=True))
+        start = _start(vocs, lower, upper) if x0 is None else np.asarray(x0, dtype=np.float64)
+        problem = Problem(leader, _elsewhere, start, Box(lower, upper), _sense(vocs))
+        known = problem.known()
+        self.study = Study(known, solver, **settings) if path is None else Study.open(path, known, solver, **settings)
+        self.ignored = 0
+        self._handed_out: dict[int, Query] = {}
+
+    def _validate_vocs(self, vocs: Any) -> None:
+        """Raise ValueError unless pzos can work with these variables and outputs."""
+        faults = Faults("PzosGenerator")
+        kinds = {name: type(variable).__name__ for name, variable in vocs.variables.items()}
+        odd = [f"{name} ({kind})" for name, kind in kinds.items() if kind != "ContinuousVariable"]
+        faults.check(bool(kinds) and not odd, "vocs.variables", odd, "continuous variables", "give each its bounds")
+        observables = list(vocs.observables)
+        faults.check(bool(observables), "vocs.observables", observables, "the followers' response", "name its entries")
+        faults.check(len(vocs.objectives) <= 1, "vocs.objectives", list(vocs.objectives), "one at most", "choose one")
+        faults.check(not vocs.constraints, "vocs.constraints", list(vocs.constraints), "none", "use bounds")
+        faults.raise_if_any()
+
+    def suggest(self, num_points: int | None = None) -> list[dict[str, Any]]:
+        """Return queries that were not handed out yet; exactly ``num_points`` of them, or ValueError."""
+        waiting = [] if self.study.done else self.study.ask()
+        waiting = [query for query in waiting if _identity(query) not in self._handed_out]
+        if num_points is not None:
+            if num_points > len(waiting):
+                raise ValueError(
+                    f"suggest: num_points = {num_points}: expected at most {len(waiting)}, the queries this step still "
+                    "has; ingest results first, or ask with num_points=None"
+                )
+            waiting = waiting[:num_points]
+        self._handed_out |= {_identity(query): query for query in waiting}
+        constants = {name: constant.value for name, constant in self.vocs.constants.items()}
+        names = self.vocs.variable_names
+        return [
+            {
+                **{name: float(entry) for name, entry in zip(names, query.x, strict=True)},
+                **constants,
+                "_id": _identity(query),
+            }
+            for query in waiting
+        ]
+
+    def ingest(self, results: list[dict[str, Any]]) -> None:
+        """Take the responses to suggested points; points from elsewhere (no ``_id``) cannot be used and are counted."""
+        unknown = [row["_id"] for row in results if "_id" in row and row["_id"] not in self._handed_out]
+        if unknown:
+            raise ValueError(
+                f"ingest: _id = {unknown}: expected identities that suggest() gave; leave out points of others"
+            )
+        for row in results:
+            if "_id" not in row:
+                self.ignored += 1
+                continue
+            query = self._handed_out[row["_id"]]
+            response = self._response(row)
+            if response is None:
+                self.study.fail(query, "the evaluation gave no finite response")
+            else:
+                self.study.tell(query, response)
+            if query.step < self.study.step:
+                self._handed_out = {key: q for key, q in self._handed_out.items() if q.step >= self.study.step}
+
+    def _response(self, row: Mapping[str, Any]) -> Any:
+        try:
+            parts = [np.atleast_1d(np.asarray(row[name], dtype=np.float64)).ravel() for name in self.vocs.observables]
+        except (KeyError, TypeError, ValueError):
+            return None
+        response = np.concatenate(parts)
+        return response if np.isfinite(response).all() else None
+
+    def finalize(self) -> None:
+        """Close the study's file, if it has one."""
+        self.study.close()
+
+    def result(self) -> Result:
+        """Return what is known so far."""
+        return self.study.result()
+
+
+def _identity(query: Query) -> int:
+    return query.step * _PER_STEP + query.index
+
+
+def _elsewhere(x: Any) -> Any:
+    raise RuntimeError("the followers of a generator are asked by the program that drives it")
+
+
+def _start(vocs: Any, lower: Any, upper: Any) -> Any:
+    defaults = [variable.default_value for variable in vocs.variables.values()]
+    middle = (lower + upper) / 2.0
+    return np.array([m if default is None else default for m, default in zip(middle, defaults, strict=True)])
+
+
+def _sense(vocs: Any) -> Sense:
+    kinds = [type(objective).__name__ for objective in vocs.objectives.values()]
+    return "max" if kinds == ["MaximizeObjective"] else "min"
+
+
+def _register(kind: type) -> None:
+    """Let ``isinstance(generator, gest_api.Generator)`` be true where the package is installed."""
+    try:
+        standard = importlib.import_module("gest_api.generator")
+    except ImportError:
+        return
+    standard.Generator.register(kind)

@@ -1,0 +1,62 @@
+"""The default: which method ``pzos.solve(problem)`` uses when none is named, and why, in words.
+
+The composite trust region was the best method at every budget on every family measured (``benchmarks/queries.py``).
+What is left to choose is how much it remembers; scale, structure and noise it finds out for itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from pzos.base.types import LeaderValue, Vector
+from pzos.methods.solver import Task
+from pzos.methods.trust_region.solver import CompositeTrustRegion, foresight
+from pzos.methods.trust_region.state import RegionState
+from pzos.problem.problem import Known
+from pzos.problem.structure import Bounded, Conserved, OwnEffect, declared
+
+#: Numbers the model may hold for its points alone; 16 million are 128 MB.
+_MEMORY = 16_000_000
+_MOST_POINTS = 400
+_FEWEST_POINTS = 20
+_CERTIFIED_SHARE = 0.01
+_NAMES = {OwnEffect: "own effects", Conserved: "a conservation law", Bounded: "bounds of the answers"}
+
+
+def choose(known: Known, budget: int | None = None) -> tuple[CompositeTrustRegion, str]:
+    """Return a configured solver for the known part of a problem, with the reasons in words."""
+    n = known.dimension
+    declared(known.structure)
+    points = None
+    if n * _MOST_POINTS > _MEMORY:
+        points = max(_MEMORY // n, _FEWEST_POINTS)
+    kept = points if points is not None else min(max(2 * n, 100), _MOST_POINTS)
+    names = [_NAMES[type(item)] for item in known.structure]
+    facts = f"declared: {' and '.join(names)}, dropped if the answers contradict" if names else "nothing declared"
+    spend = "" if budget is None else f", at most {budget} queries"
+    explanation = (
+        f"composite trust region, one query per step: f is known, so it is minimised on a model of the response that "
+        f"remembers up to {kept} answers; {n} decisions{spend}; {facts}; the scale of x, structure in the answers and "
+        "noise are found out on the way. It has no guarantee of its own, so the run ends with a certificate "
+        "(result.certificate) from fresh queries, counted apart"
+    )
+    return CompositeTrustRegion(points=points), explanation
+
+
+def smoothing_radius(state: Any) -> float | None:
+    """Return a radius on which to certify where a run ended: small against the scale of x, large against noise."""
+    if not isinstance(state, RegionState) or state.history is None:
+        return None
+    return max(_CERTIFIED_SHARE * state.scale, state.radius if state.exact is False else 0.0)
+
+
+def foresee(task: Task, state: Any) -> Callable[[Vector, LeaderValue], Vector] | None:
+    """Return what a run learned, as the prediction of J' grad_y f that a certificate may start from.
+
+    Pass it as ``foresee`` to :func:`pzos.stationarity.certify`: the certificate then measures only what the model
+    got wrong, and stays valid however wrong that is. None for states that remember no answers.
+    """
+    if not isinstance(state, RegionState) or state.history is None:
+        return None
+    return foresight(task, state)

@@ -1,0 +1,175 @@
+"""Two-point estimators of the gradient of F. Plan and estimate are apart.
+
+One plan (the points to query around x) serves both estimators of the paper, so the partial (PZOS) and the
+black-box (ZOS) estimate can be computed from the same answers: a paired comparison costs no further query.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+
+from pzos.base.errors import InvalidInput
+from pzos.base.keys import Keys
+from pzos.base.types import LeaderValue, Purpose, Vector, dot
+from pzos.problem.leader import Leader
+
+#: One entry per planned point; None where the follower failed and the failure policy lets the run go on.
+Answers: TypeAlias = Sequence[Vector | None]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Plan:
+    """Points to query, each with its purpose; solvers extend it with what they need to read the answers."""
+
+    points: tuple[Vector, ...]
+    purposes: tuple[Purpose, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TwoPointPlan(Plan):
+    """The points x (if ``centred``) and x +- radius v_q for the directions v_1, ..., v_Q."""
+
+    x: Vector
+    radius: float
+    directions: tuple[Vector, ...]
+    centred: bool
+
+
+class Estimate(NamedTuple):
+    """An estimate of the gradient with what it was made of.
+
+    ``value`` is F(x) where the plan queried y*(x), else NaN; ``pairs`` counts the directions used.
+    """
+
+    gradient: Vector
+    value: float
+    pairs: int
+
+
+def two_point_plan(x: Vector, radius: float, directions: Sequence[Vector], *, centred: bool) -> TwoPointPlan:
+    """Plan the queries x (if centred), x + mu v_1, x - mu v_1, x + mu v_2, ... (Alg. PZOS-B and ZOS-B)."""
+    points: list[Vector] = [x] if centred else []
+    for v in directions:
+        offset = radius * v
+        points.append(x + offset)
+        np.subtract(x, offset, out=offset)
+        points.append(offset)
+    return TwoPointPlan(tuple(points), _purposes(len(directions), centred), x, radius, tuple(directions), centred)
+
+
+@cache
+def _purposes(pairs: int, centred: bool) -> tuple[Purpose, ...]:
+    return (Purpose.ITERATE,) * centred + (Purpose.PROBE,) * (2 * pairs)
+
+
+def sphere_directions(keys: Keys, step: int, count: int, dimension: int) -> tuple[Vector, ...]:
+    """Draw v_{t,1}, ..., v_{t,Q}, independent and uniform on the unit sphere; more extend fewer."""
+    if count == 1:
+        return (keys.direction(step, 0, dimension),)
+    return tuple(keys.direction(step, index, dimension) for index in range(count))
+
+
+def partial_estimate(leader: Leader, plan: TwoPointPlan, answers: Answers) -> Estimate | None:
+    """Return the PZOS estimate, eq. (4) with the average Jacobian of Alg. PZOS-B.
+
+        g = grad_x f + d/(2 mu Q) sum_q (grad_y f . (y_q+ - y_q-)) v_q,   partial gradients at (x, y*(x))
+
+    The Jacobian estimate H is never formed. Failed pairs are left out; None if y*(x) or every pair failed.
+    """
+    if not plan.centred:
+        raise InvalidInput(
+            "partial_estimate: plan = a plan without y*(x): expected a centred plan; plan with centred=True"
+        )
+    centre = answers[0]
+    if centre is None:
+        return None
+    at = leader(plan.x, centre)
+    pairs = _answered_pairs(plan, answers[1:])
+    if not pairs:
+        return None
+    scale = plan.x.size / (2.0 * plan.radius * len(pairs))
+    gradient = at.grad_x  # the leader's array: the first term makes a new one
+    for v, plus, minus in pairs:
+        term = (scale * dot(at.grad_y, plus - minus)) * v
+        term += gradient
+        gradient = term
+    return Estimate(gradient, at.value, len(pairs))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Probe:
+    """One answered difference: the response rose by ``rise`` over the length ``run`` along the unit vector v."""
+
+    direction: Vector
+    rise: Vector
+    run: float
+
+    @property
+    def slope(self) -> Vector:
+        """Return rise / run, an estimate of J v."""
+        return self.rise / self.run
+
+
+def predicted_estimate(at: LeaderValue, prediction: Vector, probes: Sequence[Probe]) -> Vector:
+    """Return the family of estimates around a prediction h of the gradient, averaged over the probes.
+
+        g = h + d/Q sum_q (D_q - h . v_q) v_q,   D_q = grad_x f . v_q + grad_y f . (rise_q / run_q)
+
+    ``prediction`` is p = h - grad_x f, the part of h that foresees J' grad_y f; in terms of p, which loses no digits,
+
+        g = grad_x f + p + d/Q sum_q (grad_y f . (rise_q / run_q) - p . v_q) v_q.
+
+    *Unbiased for every p fixed before the directions are drawn.* Let v be uniform on the sphere, independent of
+    x, p and the past, and s(v) = rise/run. Then E[d v v'] = I and, by the lemma on H_t (App. C; for one-sided
+    differences see :class:`pzos.methods.differences.OneSided`), E[d s(v) v'] = J y_mu(x), so that
+
+        E[g | past] = grad_x f + p + E[d s(v) v']' grad_y f - E[d v v'] p = grad_x f + J y_mu(x)' grad_y f,
+
+    whatever p is: an element of the partial Goldstein set for mu <= delta, as for PZOS (p = 0, the same bits as
+    :func:`partial_estimate`). The theorem holds with its second-moment constant replaced: what multiplies d is
+    |J y_mu' grad_y f - p|^2 instead of |J y_mu' grad_y f|^2.
+    """
+    gradient = at.grad_x + prediction
+    count = len(probes)
+    weight = prediction.size / count
+    for probe in probes:
+        measured = (prediction.size / (probe.run * count)) * dot(at.grad_y, probe.rise)
+        foreseen = weight * dot(prediction, probe.direction)
+        gradient += (measured - foreseen) * probe.direction
+    return gradient
+
+
+def black_box_estimate(leader: Leader, plan: TwoPointPlan, answers: Answers) -> Estimate | None:
+    """Return the ZOS estimate, eq. (2) averaged over the batch as in Alg. ZOS-B.
+
+        g = d/(2 mu Q) sum_q [f(x + mu v_q, y_q+) - f(x - mu v_q, y_q-)] v_q
+
+    A centred plan serves as well: its first answer then gives F(x) at no further query.
+    """
+    centre = answers[0] if plan.centred else None
+    first = int(plan.centred)
+    pairs = _answered_pairs(plan, answers[first:])
+    if not pairs:
+        return None
+    gradient = np.zeros_like(plan.x)
+    scale = plan.x.size / (2.0 * plan.radius * len(pairs))
+    for v, plus, minus in pairs:
+        offset = plan.radius * v
+        rise = leader.value(plan.x + offset, plus) - leader.value(plan.x - offset, minus)
+        gradient += (scale * rise) * v
+    value = float("nan") if centre is None else leader.value(plan.x, centre)
+    return Estimate(gradient, value, len(pairs))
+
+
+def _answered_pairs(plan: TwoPointPlan, answers: Answers) -> list[tuple[Vector, Vector, Vector]]:
+    pairs = []
+    for q, v in enumerate(plan.directions):
+        plus, minus = answers[2 * q], answers[2 * q + 1]
+        if plus is not None and minus is not None:
+            pairs.append((v, plus, minus))
+    return pairs

@@ -1,0 +1,1 @@
+"""Models of the followers' response, fitted to every answer so far."""

@@ -1,0 +1,131 @@
+"""Answers at their bounds: the model predicts a latent response z, and what the followers show is z moved into its box.
+
+With one conservation law a'y = b the surplus that clipping makes is shared out again, as a multiplier does in the
+followers' own optimality conditions:
+
+    y = clip(z - mu u, lower, upper)    with mu such that a'y = b        (u: the shares of the law, a'u = 1)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from pzos.base.types import Matrix, Vector
+
+#: How far beyond its bound an entry of the centre is assumed to be, as a share of the nearest free answers.
+_HOPE = 0.1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Law:
+    """A conserved sum a'y = total, with the shares u >= 0 in which the followers make up for a change."""
+
+    coefficients: Vector
+    shares: Vector
+    total: float
+
+    def excess(self, y: Vector) -> float:
+        """Return by how much a'y exceeds the total."""
+        return float(self.coefficients @ y) - self.total
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Bounds:
+    """The box of the answers, and the law that holds inside it (None if there is none).
+
+    ``rounding`` > 0 rounds the corners off, (z + sqrt(z^2 + r^2))/2 for max(z, 0), so that a smooth minimiser gets
+    past them.
+    """
+
+    lower: Vector
+    upper: Vector
+    law: Law | None = None
+    rounding: float = 0.0
+
+    def clip(self, z: Vector) -> tuple[Vector, Vector]:
+        """Return z moved into the box, entry by entry, and the derivative of each entry."""
+        if self.rounding == 0.0:
+            clipped: Vector = np.minimum(np.maximum(z, self.lower), self.upper)
+            return clipped, (clipped == z).astype(np.float64)
+        y, slope = _rounded(z, self.lower, self.rounding)
+        if np.isposinf(self.upper).all():
+            return y, slope
+        down, back = _rounded(-y, -self.upper, self.rounding)
+        return -down, slope * back
+
+    def show(self, z: Vector) -> tuple[Vector, Vector]:
+        """Return what the followers show for the latent z, and how freely each entry can move (0 to 1)."""
+        y, free = self.clip(z)
+        law = self.law
+        if law is None or (self.rounding == 0.0 and bool(free.all())):
+            return y, free
+        moved = z
+        for _ in range(12):  # Newton's method on a piecewise linear monotone function ends after few pieces
+            gap = float(law.coefficients @ y) - law.total
+            slope = float((law.coefficients * law.shares) @ free)
+            if abs(gap) <= 1e-12 * abs(law.total) or slope <= 1e-12:
+                break
+            moved = moved - (gap / slope) * law.shares
+            y, free = self.clip(moved)
+        return y, free
+
+    def pull(self, g: Vector, free: Vector) -> Vector:
+        """Return the transposed derivative of ``show`` times g, where ``free`` came from it."""
+        inner: Vector = free * g
+        law = self.law
+        if law is None or bool((free == 1.0).all()):
+            return inner
+        slope = float((law.coefficients * law.shares) @ free)
+        if slope <= 1e-12:
+            return inner
+        along = float(law.shares @ inner) / slope
+        pulled: Vector = inner - along * (free * law.coefficients)
+        return pulled
+
+    def touched(self, answers: Matrix) -> bool:
+        """Tell whether any answer lies at a bound."""
+        return bool((answers <= self.lower).any() or (answers >= self.upper).any())
+
+
+def _rounded(z: Vector, lower: Vector, rounding: float) -> tuple[Vector, Vector]:
+    """Return max(z, lower) with its corner rounded off, and its derivative; an open side stays as it is."""
+    closed = lower > -np.inf
+    if closed.all():
+        offset = z - lower
+        root = np.sqrt(offset * offset + rounding**2)
+        return lower + 0.5 * (offset + root), 0.5 + 0.5 * (offset / root)
+    offset = np.where(closed, z - np.where(closed, lower, 0.0), 0.0)
+    root = np.sqrt(offset**2 + rounding**2)
+    y = np.where(closed, np.where(closed, lower, 0.0) + 0.5 * (offset + root), z)
+    return y, np.where(closed, 0.5 * (1.0 + offset / root), 1.0)
+
+
+def imputed(
+    bounds: Bounds, answers: Matrix, centre: Vector, predicted: Matrix, lengths: Vector
+) -> tuple[Matrix, Vector]:
+    """Return latent answers: those at a bound are replaced by what the linear prior predicts beyond it.
+
+    ``predicted`` holds the predicted changes from the centre. A centre entry at its bound gets the latent value
+    that the free entries of the other answers imply, the nearer ones counting more; but at least a share of the
+    way to those answers beyond the bound. A corner that the model puts exactly at the centre would never be tried,
+    and an answer at the bound cannot contradict it; this way every step towards it halves the doubt.
+    """
+    low, high = answers <= bounds.lower, answers >= bounds.upper
+    centre_low, centre_high = centre <= bounds.lower, centre >= bounds.upper
+    latent_centre = centre
+    held = centre_low | centre_high
+    if held.any():
+        weight = np.where(low | high, 0.0, 1.0 / lengths[:, None] ** 2)
+        total = weight.sum(axis=0)
+        safe = np.where(total > 0, total, 1.0)
+        implied = np.where(total > 0, ((answers - predicted) * weight).sum(axis=0) / safe, centre)
+        free_answer = np.where(total > 0, (answers * weight).sum(axis=0) / safe, float(np.abs(centre).mean()))
+        inside = _HOPE * np.abs(free_answer - centre)
+        latent_centre = np.where(centre_low, np.minimum(implied, bounds.lower - inside), centre)
+        latent_centre = np.where(centre_high, np.maximum(implied, bounds.upper + inside), latent_centre)
+    beyond = latent_centre + predicted
+    latent = np.where(low, np.minimum(beyond, bounds.lower), answers)
+    latent = np.where(high, np.maximum(beyond, bounds.upper), latent)
+    return latent, latent_centre

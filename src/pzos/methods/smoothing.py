@@ -1,0 +1,133 @@
+"""The four algorithms of the paper: PZOS and ZOS, each with batch size Q (Q = 1: Alg. PZOS and ZOS; else -B).
+
+Both take the same step, x_{t+1} = P_X(x_t -+ alpha_t g_t) with minus to minimise and plus to maximise; they differ
+in the estimate g_t alone. With the same seed both use the same directions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from pzos.base.errors import Faults
+from pzos.base.types import Vector, dot
+from pzos.methods.estimators import (
+    Answers,
+    Estimate,
+    Plan,
+    TwoPointPlan,
+    black_box_estimate,
+    partial_estimate,
+    sphere_directions,
+    two_point_plan,
+)
+from pzos.methods.schedules import Schedule, check_schedule, plain, value_at
+from pzos.methods.solver import Outcome, Stop, Task
+from pzos.problem.leader import Leader
+
+
+class IterateState(NamedTuple):
+    """An iterate x_t and its number t."""
+
+    t: int
+    x: Vector
+    value: float = float("nan")
+
+
+@dataclass(frozen=True, slots=True)
+class _Smoothing:
+    """What PZOS and ZOS share: configuration, directions and the projected step."""
+
+    step: float | Schedule = 0.05
+    radius: float | Schedule = 0.1
+    batch: int = 1
+
+    def __post_init__(self) -> None:
+        faults = Faults(type(self).__name__)
+        check_schedule(faults, "step", self.step)
+        check_schedule(faults, "radius", self.radius)
+        whole = isinstance(self.batch, int | np.integer) and not isinstance(self.batch, bool)
+        faults.check(whole and self.batch >= 1, "batch", self.batch, "a whole number, 1 or more", "try batch=1")
+        faults.raise_if_any()
+        object.__setattr__(self, "step", plain(self.step))
+        object.__setattr__(self, "radius", plain(self.radius))
+        object.__setattr__(self, "batch", int(self.batch))
+
+    def init(self, task: Task) -> IterateState:
+        """Start at x0."""
+        return IterateState(0, task.known.x0)
+
+    def stop(self, task: Task, state: IterateState) -> Stop | None:
+        """Never stop: the paper's algorithms run for a given number of steps."""
+        return None
+
+    def _plan(self, task: Task, state: IterateState, *, centred: bool) -> TwoPointPlan:
+        directions = sphere_directions(task.keys, state.t, self.batch, state.x.size)
+        return two_point_plan(state.x, value_at(self.radius, state.t), directions, centred=centred)
+
+    def _move(self, task: Task, state: IterateState, estimate: Estimate | None) -> tuple[IterateState, Outcome]:
+        """Take x_{t+1} = P_X(x_t -+ alpha_t g_t); stay where the whole batch failed."""
+        step = value_at(self.step, state.t)
+        if estimate is None:
+            nothing = float("nan")
+            return IterateState(state.t + 1, state.x), Outcome(state.x, nothing, nothing, 0.0)
+        g = estimate.gradient
+        norm_squared = dot(g, g)
+        g *= -task.known.sign * step  # the estimate is ours: no need for another array
+        g += state.x
+        moved = task.known.domain.project(g)
+        outcome = Outcome(state.x, estimate.value, norm_squared, step)
+        return IterateState(state.t + 1, moved), outcome
+
+
+@dataclass(frozen=True, slots=True)
+class PZOS(_Smoothing):
+    """Partial zeroth-order smoothing (Alg. PZOS; with ``batch`` > 1 Alg. PZOS-B): 2 Q + 1 queries a step.
+
+    Only the Jacobian of the followers' response is estimated by two-point differences of radius ``radius``; the
+    leader's partial gradients are exact. ``step`` and ``radius`` are numbers or schedules, e.g.
+    ``Diminishing(0.05)``.
+    """
+
+    def ask(self, task: Task, state: IterateState) -> TwoPointPlan:
+        """Plan x_t and x_t +- mu v_q."""
+        return self._plan(task, state, centred=True)
+
+    def tell(self, task: Task, state: IterateState, plan: Plan, answers: Answers) -> tuple[IterateState, Outcome]:
+        """Move along the partial estimate, eq. (5)."""
+        return self._move(task, state, self.estimate(task.known.leader, plan, answers))
+
+    @staticmethod
+    def estimate(leader: Leader, plan: Plan, answers: Answers) -> Estimate | None:
+        """Return g_t from the answers to a two-point plan."""
+        return partial_estimate(leader, _two_point(plan), answers)
+
+
+@dataclass(frozen=True, slots=True)
+class ZOS(_Smoothing):
+    """Zeroth-order smoothing of the whole of F (Alg. ZOS; with ``batch`` > 1 Alg. ZOS-B): 2 Q queries a step.
+
+    The black-box baseline: f is only evaluated, its gradients are not used. F(x_t) itself is not queried; a
+    study can monitor it, and counts those queries apart.
+    """
+
+    def ask(self, task: Task, state: IterateState) -> TwoPointPlan:
+        """Plan x_t +- mu v_q."""
+        return self._plan(task, state, centred=False)
+
+    def tell(self, task: Task, state: IterateState, plan: Plan, answers: Answers) -> tuple[IterateState, Outcome]:
+        """Move along the black-box estimate, eq. (2)."""
+        return self._move(task, state, self.estimate(task.known.leader, plan, answers))
+
+    @staticmethod
+    def estimate(leader: Leader, plan: Plan, answers: Answers) -> Estimate | None:
+        """Return the black-box estimate from the answers to a two-point plan."""
+        return black_box_estimate(leader, _two_point(plan), answers)
+
+
+def _two_point(plan: Plan) -> TwoPointPlan:
+    if not isinstance(plan, TwoPointPlan):
+        raise TypeError(f"expected a TwoPointPlan, got {type(plan).__name__}")
+    return plan

@@ -1,0 +1,1 @@
+"""The default method: f minimised on a model of the response inside a trust region."""

@@ -1,0 +1,210 @@
+"""Composite trust region: the known f is minimised on a model of the response that remembers every answer.
+
+Each step asks one query, at the minimiser of f(x, M(x)) within a trust region around the best point seen, where M
+interpolates all answers so far (:mod:`pzos.methods.response_model`).
+A failed step is corrected by the very query that failed.
+Far fewer queries than the paper's methods, but no theorem: certify the end point (:mod:`pzos.stationarity`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from pzos.base.errors import Faults
+from pzos.base.keys import Role
+from pzos.base.threads import one_blas_thread
+from pzos.base.types import LeaderValue, Purpose, Vector
+from pzos.methods.estimators import Answers, Plan
+from pzos.methods.response_model.history import first
+from pzos.methods.response_model.response import ResponseModel
+from pzos.methods.solver import Outcome, Stop, Task
+from pzos.methods.trust_region.judge import judged, smallest_radius
+from pzos.methods.trust_region.scale import first_radius
+from pzos.methods.trust_region.state import Kind, RegionState, TrialPlan, fitter, opening_contest, retuned
+from pzos.methods.trust_region.subproblem import Step, minimise, on_model, search
+from pzos.problem.structure import declared
+
+_NAN = float("nan")
+_FAILURES = 5
+_REFIT = 4
+_ROUNDING = 0.01
+_ROUNDING_BY_RADIUS = 0.03
+_NEGLIGIBLE = 1e-14
+
+
+@dataclass(frozen=True, slots=True)
+class CompositeTrustRegion:
+    """One query per step, at the minimiser of the known f on a remembered response; ``batch`` > 1 asks several.
+
+    ``points`` limits how many answers the model uses (default: 2 d_x, between 100 and 400), ``radius`` is the
+    first trust radius (default: from the set, x0 and f), ``iterations`` those of the subproblem, and ``noisy``
+    says whether the followers are (default: found out by one repeated query when a step first fails).
+    """
+
+    batch: int = 1
+    points: int | None = None
+    radius: float | None = None
+    iterations: int = 16
+    noisy: bool | None = None
+
+    def __post_init__(self) -> None:
+        faults = Faults("CompositeTrustRegion")
+        for name, least in (("batch", 1), ("points", 2), ("iterations", 1)):
+            count = getattr(self, name)
+            whole = isinstance(count, int | np.integer) and not isinstance(count, bool) and count >= least
+            optional = name == "points" and count is None
+            faults.check(whole or optional, name, count, f"a whole number, {least} or more", "or leave it out")
+        good = self.radius is None or (np.isfinite(self.radius) and self.radius > 0)
+        faults.check(bool(good), "radius", self.radius, "a positive number", "or leave it out")
+        faults.check(self.noisy in (None, True, False), "noisy", self.noisy, "True, False or None", "leave it out")
+        faults.raise_if_any()
+
+    def init(self, task: Task) -> RegionState:
+        """Start at x0, with nothing known about the followers but what is declared."""
+        declared(task.known.structure)
+        return RegionState(task.known.x0, exact=None if self.noisy is None else not self.noisy)
+
+    def stop(self, task: Task, state: RegionState) -> Stop | None:
+        """Stop when probes all around the point, ever closer, found nothing to gain, or when queries keep failing."""
+        if state.failed >= _FAILURES:
+            return Stop.FAILURES
+        ended = state.probes > task.known.dimension + 5 and state.radius <= smallest_radius(state)
+        return Stop.CONVERGED if ended else None
+
+    # ---- asking -------------------------------------------------------------------------------------------
+
+    @one_blas_thread
+    def ask(self, task: Task, state: RegionState) -> TrialPlan:
+        """Plan the model's minimiser; or x0, a repeated query, or a probe where the model promises nothing."""
+        history, contest = state.history, state.contest
+        if history is None or contest is None:
+            return TrialPlan((state.x,), (Purpose.TRIAL,), Kind.START)
+        unmeasured = state.exact is False and history.freedom == 0
+        if unmeasured or (state.suspect and state.exact is None):
+            return TrialPlan((state.x,), (Purpose.PROBE,), Kind.REPEAT)
+        fit = fitter(task, history, self.points)
+        shapes = state.shapes
+        models = {
+            shape: fit.fit(
+                history, state.centre, shape, state.scales.get(shape), state.priors.get(shape), state.step % _REFIT == 0
+            )
+            for shape in shapes
+        }
+        model = models[shapes[0]]
+        step = self._step(task, state, model, state.radius)
+        if step.predicted <= _NEGLIGIBLE * max(abs(state.value), 1e-3) or step.size < 1e-9 * state.scale:
+            points: tuple[Vector, ...] = (_probe(task, state, model, 0),)
+            kind, purpose = Kind.PROBE, Purpose.PROBE
+        elif state.exact is False and step.predicted < state.slack and state.step % 2:
+            points, kind, purpose = (_survey(task, state, step.x),), Kind.SURVEY, Purpose.PROBE
+        else:
+            points, kind, purpose = (step.x,), Kind.TRIAL, Purpose.TRIAL
+        points += self._further(task, state, model, points[0])
+        purposes = (purpose,) + (Purpose.TRIAL,) * (len(points) - 1)
+        predictions = {shape: rival.clipped(points[0]) for shape, rival in models.items()}
+        priors = {shape: rival.prior for shape, rival in models.items()}
+        return TrialPlan(points, purposes, kind, step, predictions, priors)
+
+    def _step(self, task: Task, state: RegionState, model: ResponseModel, radius: float) -> Step:
+        known = task.known
+        objective = on_model(known.leader, known.sign, model)
+        if model.kinked:
+            # The model itself has kinks at the bounds of the answers, where a smooth minimiser stalls.
+            corner = min(_ROUNDING * float(np.abs(model.base).mean()), _ROUNDING_BY_RADIUS * radius)
+            rounded = on_model(known.leader, known.sign, model.rounded(corner))
+            start, _ = search(rounded, state.x, radius, known.domain, self.iterations)
+            step = minimise(objective, state.x, radius, known.domain, max(self.iterations // 3, 1), start)
+            if step.predicted > _NEGLIGIBLE * max(abs(state.value), 1e-3):
+                return step
+        return minimise(objective, state.x, radius, known.domain, self.iterations)
+
+    def _further(self, task: Task, state: RegionState, model: ResponseModel, x: Vector) -> tuple[Vector, ...]:
+        """Return batch - 1 more points: minimisers for other radii, probes where those coincide."""
+        points = [x]
+        for index in range(1, self.batch):
+            factor = 2.0 ** (-(index + 1) // 2) if index % 2 else 2.0 ** (index // 2)
+            other = self._step(task, state, model, factor * state.radius).x
+            apart = min(float(np.abs(other - point).max()) for point in points)
+            near_centre = float(np.abs(other - state.x).max())
+            if min(apart, near_centre) < 1e-2 * state.radius:
+                other = _probe(task, state, model, index)
+            points.append(other)
+        return tuple(points[1:])
+
+    # ---- telling ------------------------------------------------------------------------------------------
+
+    @one_blas_thread
+    def tell(self, task: Task, state: RegionState, plan: Plan, answers: Answers) -> tuple[RegionState, Outcome]:
+        """Take the answers into the history, judge the step, and move if F is lower there."""
+        if not isinstance(plan, TrialPlan):
+            raise TypeError(f"expected a TrialPlan, got {type(plan).__name__}")
+        told = [(x, y) for x, y in zip(plan.points, answers, strict=True) if y is not None]
+        size = _NAN if plan.step is None else plan.step.size
+        if not told:
+            radius = 0.5 * state.radius
+            failed = replace(state, step=state.step + 1, radius=radius, failed=state.failed + 1)
+            return failed, Outcome(plan.points[0], _NAN, _NAN, size)
+        x, y = told[0]
+        value = task.known.leader.value(x, y)
+        if plan.kind is Kind.START:
+            moved = self._started(task, state, y, value)
+        else:
+            moved = judged(task, state, plan, told, self.points)
+        moved = retuned(
+            task, replace(moved, step=state.step + 1, failed=0, priors=plan.priors or state.priors), self.points
+        )
+        promised = _NAN if plan.step is None else plan.step.predicted
+        extras = {"radius": state.radius, "predicted": promised, "probe": float(plan.kind is not Kind.TRIAL)}
+        if plan.kind is Kind.TRIAL:
+            extras["accepted"] = float(moved.x is not state.x)
+        return moved, Outcome(x, value, _NAN, size, extras)
+
+    def _started(self, task: Task, state: RegionState, y: Vector, value: float) -> RegionState:
+        known = task.known
+        scale = first_radius(known.leader, known.sign, known.x0, y, known.domain)
+        return replace(
+            state,
+            value=value,
+            history=first(known.x0, y),
+            radius=scale if self.radius is None else self.radius,
+            scale=scale if self.radius is None else self.radius,
+            contest=opening_contest(task, y.size),
+        )
+
+
+def _probe(task: Task, state: RegionState, model: ResponseModel, index: int) -> Vector:
+    """Return a point at the trust radius in a random direction, kept away from directions already asked."""
+    domain, keys = task.known.domain, task.keys
+    v = keys.direction(state.step, index, state.x.size, Role.PROBE)
+    seen = model.geometry
+    if 0 < seen.count < state.x.size:
+        gram = seen.gram + 1e-8 * np.eye(seen.count)
+        v = v - np.linalg.solve(gram, seen.units @ v) @ seen.units
+        v /= float(np.linalg.norm(v))
+    reach = state.radius / max(float(np.abs(v).max()), 1e-300) * 0.5
+    return domain.project(state.x + reach * v)
+
+
+def _survey(task: Task, state: RegionState, x: Vector) -> Vector:
+    """Return a corner of the trust region around x: under noise only far points tell slopes."""
+    signs = 2.0 * task.keys.generator(Role.PROBE, state.step).integers(0, 2, x.size) - 1.0
+    return task.known.domain.project(x + state.radius * signs)
+
+
+def foresight(task: Task, state: RegionState) -> Callable[[Vector, LeaderValue], Vector]:
+    """Return (x, at) -> (dM/dx)' grad_y f at x: the model's prediction of J' grad_y f, for a certificate."""
+    history, contest = state.history, state.contest
+    if history is None or contest is None:
+        raise TypeError("the state has no history yet")
+    shape = contest.winner
+    fit = fitter(task, history, None)
+    model = fit.fit(history, state.centre, shape, state.scales.get(shape), state.priors.get(shape))
+
+    @one_blas_thread
+    def predicted(x: Vector, at: LeaderValue) -> Vector:
+        return model.response_and_pull(x)[1](at.grad_y)
+
+    return predicted

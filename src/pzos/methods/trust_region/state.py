@@ -1,0 +1,182 @@
+"""State, plans and bookkeeping of the composite trust region; see :mod:`pzos.methods.trust_region.solver`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import Enum
+
+import numpy as np
+
+from pzos.base.errors import Faults
+from pzos.base.keys import Keys, Role
+from pzos.base.types import Matrix, Vector
+from pzos.methods.estimators import Plan
+from pzos.methods.response_model.bounds import Bounds
+from pzos.methods.response_model.fit import Fitter, Shape
+from pzos.methods.response_model.geometry import Scales
+from pzos.methods.response_model.history import History
+from pzos.methods.response_model.prior import LinearPrior
+from pzos.methods.solver import Task
+from pzos.methods.trust_region.contest import Contest, contest
+from pzos.methods.trust_region.subproblem import Step
+from pzos.problem.structure import Bounded, Declared, declared
+
+_NAN = float("nan")
+_GRID_UP_TO = 21
+_REFIT = 1.25
+_SKETCH = 48
+_PATIENCE = 4
+
+
+class Kind(Enum):
+    """What a query is for."""
+
+    START = "the answer at x0"
+    TRIAL = "the model's minimiser"
+    PROBE = "a direction the model knows least about"
+    SURVEY = "a corner of the region: under noise only far points tell slopes"
+    REPEAT = "the centre once more: do the followers repeat themselves?"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TrialPlan(Plan):
+    """Points with what the model promised at the first, and what every competing structure predicts there."""
+
+    kind: Kind = Kind.TRIAL
+    step: Step | None = None
+    predictions: Mapping[Shape, Vector] = field(default_factory=dict)
+    priors: Mapping[Shape, LinearPrior] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RegionState:
+    """Everything told so far and what was concluded from it; ``x`` is the centre, the best point known.
+
+    ``exact`` is None until a repeated query showed whether the followers are noisy; ``suspect`` asks for one.
+    """
+
+    x: Vector
+    value: float = _NAN
+    step: int = 0
+    history: History | None = None
+    centre: int = 0
+    radius: float = _NAN
+    scale: float = _NAN
+    contest: Contest | None = None
+    scales: Mapping[Shape, Scales] = field(default_factory=dict)
+    priors: Mapping[Shape, LinearPrior] = field(default_factory=dict)
+    tuned: int = 0
+    exact: bool | None = None
+    suspect: bool = False
+    slack: float = 0.0
+    probes: int = 0
+    failed: int = 0
+    stalled: int = 0
+
+    @property
+    def shapes(self) -> tuple[Shape, ...]:
+        """Return the structures to fit, the one that makes the next step first.
+
+        A structure that has not improved F for some steps takes turns with none: where the answers contradict it in
+        a detail, say at a kink, plain interpolation gets further.
+        """
+        if self.contest is None:
+            return (Shape.FREE,)
+        if self.exact is not False and (self.stalled // _PATIENCE) % 2:
+            return (Shape.FREE,)
+        winner = self.contest.winner
+        return tuple(dict.fromkeys((winner, *self.contest.running)))
+
+    @property
+    def variance(self) -> float:
+        """Return the variance of the noise in one entry of an answer, zero while none was seen."""
+        return 0.0 if self.exact is not False or self.history is None else self.history.variance
+
+
+def checked_structure(task: Task, size: int) -> Declared:
+    """Return the declarations, checked against the dimensions of x and y."""
+    found = declared(task.known.structure)
+    faults = Faults("structure")
+    n = task.known.dimension
+    if found.own_effect:
+        faults.check(n == size, "own_effect()", size, f"as many answers as decisions ({n})", "leave it out")
+    if found.conserved is not None:
+        columns = found.conserved.laws(size).shape[1]
+        faults.check(columns == size, "conserved(A)", columns, f"{size} columns, one per answer", "match y")
+    if found.bounds is not None:
+        for name, bound in (("lower", found.bounds.lower), ("upper", found.bounds.upper)):
+            faults.check(
+                bound.ndim == 0 or bound.size == size, name, bound, f"{size} bounds, one per answer", "match y"
+            )
+    faults.raise_if_any()
+    return found
+
+
+def opening_contest(task: Task, size: int) -> Contest:
+    """Let every structure that fits the dimensions compete, the declared one as favourite."""
+    found = checked_structure(task, size)
+    if size != task.known.dimension:
+        return contest((Shape.FREE,), Shape.FREE)
+    favourite = Shape.FREE
+    if found.own_effect:
+        favourite = Shape.OWN if found.conserved is None else Shape.CONSERVING
+    return contest((Shape.FREE, Shape.OWN, Shape.CONSERVING), favourite)
+
+
+def fitter(task: Task, history: History, points: int | None) -> Fitter:
+    """Return the fitter for this history: declared laws and bounds, or bounds that the answers show."""
+    size, n = history.answers.shape[1], task.known.dimension
+    found = checked_structure(task, size)
+    laws = np.ones((1, size)) if found.conserved is None else found.conserved.laws(size)
+    if found.bounds is None:
+        lower, upper = _shown_bounds(history.answers)
+    else:
+        lower, upper = _credible(found.bounds, history)
+    limit = point_limit(n, points)
+    return Fitter(limit, laws, Bounds(lower, upper))
+
+
+def point_limit(dimension: int, points: int | None) -> int:
+    """Return how many answers the model uses: as asked for, else 2 d_x, between 100 and 400."""
+    return min(max(2 * dimension, 100), 400) if points is None else points
+
+
+def _credible(declared_bounds: Bounded, history: History) -> tuple[Vector, Vector]:
+    """Return the declared bounds, without those that an answer contradicts by more than noise."""
+    size = history.answers.shape[1]
+    slack = 4.0 * np.sqrt(history.variance) if history.freedom else 0.0
+    lower, upper = np.broadcast_to(declared_bounds.lower, size), np.broadcast_to(declared_bounds.upper, size)
+    if (history.answers < lower - slack).any():
+        lower = np.full(size, -np.inf)
+    if (history.answers > upper + slack).any():
+        upper = np.full(size, np.inf)
+    return lower, upper
+
+
+def _shown_bounds(answers: Matrix) -> tuple[Vector, Vector]:
+    """Return bounds that several answers touch exactly: what is continuous ties only at a bound."""
+    size = answers.shape[1]
+    low = 0.0 if float(answers.min()) == 0.0 else -np.inf
+    return np.full(size, low), np.full(size, np.inf)
+
+
+def _sketch(keys: Keys, size: int) -> Matrix | None:
+    if size <= 2 * _SKETCH:
+        return None
+    signs = keys.generator(Role.REGION, 0).integers(0, 2, (size, _SKETCH))
+    sketch: Matrix = (2.0 * signs - 1.0) / np.sqrt(_SKETCH)
+    return sketch
+
+
+def retuned(task: Task, state: RegionState, points: int | None) -> RegionState:
+    """Refit the scales of the process when the history has grown by a quarter."""
+    history, running = state.history, state.contest
+    if history is None or running is None or history.count < 2 or history.count < _REFIT * state.tuned:
+        return state
+    fit = replace(fitter(task, history, points), sketch=_sketch(task.keys, history.answers.shape[1]))
+    scales = dict(state.scales)
+    for shape in dict.fromkeys((*running.running, Shape.FREE)):
+        start = None if history.count <= _GRID_UP_TO else scales.get(shape)
+        scales[shape] = fit.tune(history, state.centre, shape, start, state.variance, state.priors.get(shape))
+    return replace(state, scales=scales, tuned=history.count)

@@ -1,0 +1,131 @@
+"""The subproblem of the composite trust region: minimise the known f on the model, near the centre, inside the set.
+
+    min over x of  f(x, M(x))   subject to   |x - c|_inf <= D,  x in X
+
+Exact gradients, no queries. Boxes go to L-BFGS-B; any other set to spectral projected gradients, with projections
+onto its intersection with the trust region (:mod:`pzos.problem.trust_projection`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from pzos.base.types import Vector
+from pzos.problem.leader import Leader
+from pzos.problem.sets import Box, Domain, Nonnegative, Whole
+from pzos.problem.trust_projection import project_near
+
+Objective = Callable[[Vector], tuple[float, Vector]]
+
+
+class Pullable(Protocol):
+    """A model of the response with transposed Jacobian products."""
+
+    def response_and_pull(self, x: Vector) -> tuple[Vector, Callable[[Vector], Vector]]:
+        """Return M(x) and the map g -> (dM/dx)' g."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Step:
+    """Where the model is lowest, and by how much it is lower there than at the centre."""
+
+    x: Vector
+    predicted: float
+    size: float
+
+
+def on_model(leader: Leader, sign: float, model: Pullable) -> Objective:
+    """Return x -> sign f(x, M(x)) with its exact gradient."""
+
+    def objective(x: Vector) -> tuple[float, Vector]:
+        y, pull = model.response_and_pull(x)
+        at = leader(x, y)
+        return sign * at.value, sign * (at.grad_x + pull(at.grad_y))
+
+    return objective
+
+
+def bounds_of(domain: Domain, size: int) -> tuple[Vector, Vector] | None:
+    """Return the bounds of a set that is a box; None for any other set."""
+    if isinstance(domain, Whole):
+        return np.full(size, -np.inf), np.full(size, np.inf)
+    if isinstance(domain, Nonnegative):
+        return np.zeros(size), np.full(size, np.inf)
+    if isinstance(domain, Box):
+        lower: Vector = np.broadcast_to(domain.lower, (size,))
+        upper: Vector = np.broadcast_to(domain.upper, (size,))
+        return lower, upper
+    return None
+
+
+def minimise(
+    objective: Objective, centre: Vector, radius: float, domain: Domain, iterations: int, start: Vector | None = None
+) -> Step:
+    """Return the best point found within ``radius`` of the centre, searching from ``start`` (else the centre)."""
+    here, _ = objective(centre)
+    x, value = search(objective, centre, radius, domain, iterations, start)
+    return Step(x, here - value, float(np.abs(x - centre).max()))
+
+
+def search(
+    objective: Objective, centre: Vector, radius: float, domain: Domain, iterations: int, start: Vector | None = None
+) -> tuple[Vector, float]:
+    """Return the best point found and its value; :func:`minimise` without the comparison."""
+    bounds = bounds_of(domain, centre.size)
+    begin = centre if start is None else start
+    if bounds is None:
+        return _projected(objective, begin, centre, radius, domain, iterations)
+    lower, upper = np.maximum(bounds[0], centre - radius), np.minimum(bounds[1], centre + radius)
+    return _boxed(objective, begin, lower, upper, iterations)
+
+
+def _boxed(objective: Objective, start: Vector, lower: Vector, upper: Vector, iterations: int) -> tuple[Vector, float]:
+    from scipy.optimize import Bounds, minimize
+
+    found = minimize(
+        objective, np.minimum(np.maximum(start, lower), upper), jac=True, method="L-BFGS-B",
+        bounds=Bounds(lower, upper),
+        options={"maxiter": iterations, "maxfun": iterations + 2, "ftol": 1e-14, "gtol": 1e-12},
+    )  # fmt: skip
+    return np.asarray(found.x, dtype=np.float64), float(found.fun)
+
+
+def _projected(
+    objective: Objective, start: Vector, centre: Vector, radius: float, domain: Domain, iterations: int
+) -> tuple[Vector, float]:
+    """Spectral projected gradients with an Armijo search along the projected arc's chord."""
+    x = start
+    value, gradient = objective(x)
+    step = radius / max(float(np.abs(gradient).max()), 1e-300)
+    for _ in range(iterations):
+        direction = project_near(x - step * gradient, centre, radius, domain) - x
+        slope = float(gradient @ direction)
+        if slope >= -1e-14 * max(1.0, abs(value)):
+            break
+        moved = _armijo(objective, x, value, direction, slope)
+        if moved is None:
+            break
+        fraction, value, new_gradient = moved
+        change = fraction * direction
+        curvature = float(change @ (new_gradient - gradient))
+        length = float(change @ change)
+        step = length / curvature if curvature > 1e-12 * length else 4.0 * step
+        x, gradient = x + change, new_gradient
+    return x, value
+
+
+def _armijo(
+    objective: Objective, x: Vector, value: float, direction: Vector, slope: float
+) -> tuple[float, float, Vector] | None:
+    fraction = 1.0
+    for _ in range(12):
+        trial, gradient = objective(x + fraction * direction)
+        if trial <= value + 1e-4 * fraction * slope:
+            return fraction, trial, gradient
+        fraction *= 0.3
+    return None

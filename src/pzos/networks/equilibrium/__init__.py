@@ -1,0 +1,1 @@
+"""The compiled equilibrium of a road network."""

@@ -1,0 +1,139 @@
+"""The followers' door: what users write (plain, batched or seeded callables) becomes one inner type.
+
+Only the oracle calls a follower. User code is handed copies, so that it may write into its argument.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+from numpy.random import Generator
+
+from pzos.base.errors import Faults, FollowerFailure
+from pzos.base.types import Matrix, Vector
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Answer:
+    """What a follower may return instead of a bare array: y with the equilibrium gap it reached.
+
+    ``cached`` says that it was looked up, so that nobody was asked.
+    """
+
+    y: Any
+    gap: Any = float("nan")
+    cached: bool = False
+
+
+class Follower(ABC):
+    """The inner type. It answers one query at a time, or (``batched``) all queries of a step in one call.
+
+    ``seeded`` followers are handed a generator per query, and with ``common`` the same one for a whole step.
+    """
+
+    __slots__ = ()
+    batched: bool = False
+    seeded: bool = False
+    common: bool = False
+
+    @abstractmethod
+    def respond(self, x: Vector, generator: Generator | None) -> Any:
+        """Return the answer at x: an :class:`Answer` or a bare vector."""
+
+    def respond_all(self, points: Sequence[Vector]) -> list[Any]:
+        """Return one answer per point, in order; only batched followers do this in one call."""
+        return [self.respond(point, None) for point in points]
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class PlainFollower(Follower):
+    """An ordinary function x -> y."""
+
+    function: Callable[[Vector], Any]
+
+    def respond(self, x: Vector, generator: Generator | None) -> Any:
+        """Call the function on a copy of x."""
+        return self.function(x.copy())
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class BatchedFollower(Follower):
+    """A function X -> Y that answers a stack of rows in one call."""
+
+    function: Callable[[Matrix], Any]
+    batched = True
+
+    def respond(self, x: Vector, generator: Generator | None) -> Any:
+        """Ask for a stack of one row."""
+        return self.respond_all([x])[0]
+
+    def respond_all(self, points: Sequence[Vector]) -> list[Any]:
+        """Call the function once on all points, stacked as rows."""
+        returned = self.function(np.stack(points))
+        answer = returned if isinstance(returned, Answer) else Answer(returned)
+        rows = np.asarray(answer.y)
+        if rows.ndim != 2 or rows.shape[0] != len(points):
+            raise FollowerFailure(
+                f"batched follower: returned shape {rows.shape} for {len(points)} queries: "
+                "expected one row per query; return a 2-D array"
+            )
+        gaps = np.broadcast_to(np.asarray(answer.gap, dtype=np.float64), (len(points),))
+        return [Answer(row, float(gap)) for row, gap in zip(rows, gaps, strict=True)]
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class SeededFollower(Follower):
+    """A noisy function (x, generator) -> y whose noise is a pure function of the query's address."""
+
+    function: Callable[[Vector, Generator], Any]
+    common: bool = False
+    seeded = True
+
+    def respond(self, x: Vector, generator: Generator | None) -> Any:
+        """Call the function on a copy of x with the generator of the query."""
+        if generator is None:
+            raise FollowerFailure("a seeded follower was asked without a generator; ask it through an Oracle")
+        return self.function(x.copy(), generator)
+
+
+def batched(function: Callable[[Matrix], Any]) -> BatchedFollower:
+    """Declare that ``function`` takes a stack of rows X and returns one row of Y for each.
+
+    It is always called with the whole batch of a step, whatever the number of workers, because the last bits of
+    a matrix product depend on its shape.
+    """
+    _require_callable("batched", function)
+    return BatchedFollower(function)
+
+
+def seeded(function: Callable[[Vector, Generator], Any], *, common: bool = False) -> SeededFollower:
+    """Declare that ``function`` takes (x, generator), so that noise is repeatable.
+
+    ``common=True`` gives all queries of one step the same random numbers (common random numbers), which lets
+    noise cancel in differences.
+    """
+    _require_callable("seeded", function)
+    return SeededFollower(function, common)
+
+
+def as_follower(follower: Any) -> Follower:
+    """Turn what a user wrote into the inner type."""
+    if isinstance(follower, Follower):
+        return follower
+    _require_callable("follower", follower)
+    return PlainFollower(follower)
+
+
+def _require_callable(where: str, function: Any) -> None:
+    faults = Faults(where)
+    faults.check(
+        callable(function), "follower", function, "a function x -> y", "pass the function itself, not its result"
+    )
+    faults.raise_if_any()

@@ -1,0 +1,147 @@
+"""A problem: leader, followers, where the leader may move, where they start. A frozen bundle, no behaviour."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pzos.base.errors import Faults, InvalidInput, shown
+from pzos.base.types import Sense, Vector, float_array
+from pzos.problem.follower import Follower, as_follower
+from pzos.problem.leader import Leader
+from pzos.problem.sets import Domain, Whole
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Known:
+    """What the leader knows: everything about a problem except the followers. A study sees only this."""
+
+    leader: Leader
+    x0: Vector
+    domain: Domain
+    sense: Sense
+    name: str
+    structure: tuple[Any, ...] = ()
+
+    @property
+    def sign(self) -> float:
+        """Return +1 to minimise and -1 to maximise: sign * F is what goes down."""
+        return 1.0 if self.sense == "min" else -1.0
+
+    @property
+    def dimension(self) -> int:
+        """Return d_x."""
+        return int(self.x0.size)
+
+
+@dataclass(frozen=True, slots=True, eq=False, init=False)
+class Problem:
+    """Minimise (or maximise) F(x) = f(x, y*(x)) over x in ``domain``, starting at ``x0`` (eq. (1) of the paper).
+
+    ``leader`` is known and smooth, ``follower`` can only be queried. ``structure`` declares what is known about
+    the followers; it is used as a prior and may be wrong.
+    """
+
+    leader: Leader
+    follower: Follower
+    x0: Vector
+    domain: Domain
+    sense: Sense
+    name: str
+    structure: tuple[Any, ...]
+
+    def __init__(
+        self,
+        leader: Leader,
+        follower: Follower | Callable[..., Any],
+        x0: npt.ArrayLike,
+        domain: Domain | None = None,
+        sense: Sense = "min",
+        name: str = "",
+        structure: Iterable[Any] = (),
+    ) -> None:
+        faults = Faults("Problem")
+        faults.check(
+            isinstance(leader, Leader),
+            "leader",
+            leader,
+            "a Leader",
+            "wrap your cost with pzos.leader_from_jax(cost) or pzos.leader_from_functions(value, grad_x, grad_y)",
+        )
+        faults.check(callable(follower) or isinstance(follower, Follower), "follower", follower,
+                     "a function x -> y", "pass the function itself, not its result")  # fmt: skip
+        said = isinstance(sense, str) and sense in ("min", "max")
+        faults.check(said, "sense", sense, "'min' or 'max'", "say what to do with F")
+        faults.check(isinstance(structure, Iterable), "structure", structure, "a sequence", "put it into a list")
+        domain = Whole() if domain is None else domain
+        start = _checked_start(faults, x0)
+        is_set = isinstance(domain, Domain) and not isinstance(domain, type)
+        faults.check(is_set, "domain", domain, "a set with project, contains and faults",
+                     "use e.g. pzos.Box(0, 1), Nonnegative(), Simplex(), Budget() or Ball()")  # fmt: skip
+        if is_set and start is not None:
+            _check_membership(faults, domain, start)
+        faults.raise_if_any()
+        set_field = object.__setattr__
+        set_field(self, "leader", leader)
+        set_field(self, "follower", as_follower(follower))
+        set_field(self, "x0", start)
+        set_field(self, "domain", domain)
+        set_field(self, "sense", sense)
+        set_field(self, "name", str(name))
+        set_field(self, "structure", tuple(structure))
+
+    def known(self) -> Known:
+        """Return the problem without its followers, as a study sees it."""
+        return Known(self.leader, self.x0, self.domain, self.sense, self.name, self.structure)
+
+    def __repr__(self) -> str:
+        title = f" {self.name!r}" if self.name else ""
+        return f"Problem{title}: {self.sense} over {self.x0.size} decisions in {type(self.domain).__name__}"
+
+
+def _checked_start(faults: Faults, x0: Any) -> Vector | None:
+    try:
+        start = float_array(x0)
+    except (TypeError, ValueError):
+        faults.check(False, "x0", x0, "a vector of numbers", "try np.zeros(5)")
+        return None
+    if start.ndim == 0:
+        start = start.reshape(1)
+    one_dimensional = faults.check(start.ndim == 1 and start.size > 0, "x0", x0, "a vector of numbers",
+                                   "flatten it; x0 gives the dimension of x")  # fmt: skip
+    finite = bool(np.isfinite(start).all())
+    if not finite:
+        where = tuple(int(i) for i in np.argwhere(~np.isfinite(start))[0])
+        faults.check(False, f"x0{list(where)}", float(start[where]), "finite numbers", "start from a finite point")
+    if not (one_dimensional and finite):
+        return None
+    start.flags.writeable = False
+    return start
+
+
+def _check_membership(faults: Faults, domain: Domain, start: Vector) -> None:
+    unfit = domain.faults(start.size)
+    for message in unfit:
+        faults.add(message)
+    if not unfit:
+        faults.check(
+            domain.contains(start, 1e-9),
+            "x0",
+            start,
+            f"a point of the domain {shown(domain)}",
+            "start inside, e.g. from domain.project(x0)",
+        )
+
+
+def require_problem(where: str, problem: Any) -> Problem:
+    """Return ``problem`` if it is one; else say how to make one."""
+    if not isinstance(problem, Problem):
+        raise InvalidInput(
+            f"{where}: problem = {shown(problem)}: expected a pzos.Problem; "
+            "build one with pzos.Problem(leader=..., follower=..., x0=...)"
+        )
+    return problem

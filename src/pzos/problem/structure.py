@@ -1,0 +1,130 @@
+"""What a user may declare about the followers: frozen values for ``Problem(structure=[...])``.
+
+Each is a prior, never a constraint: the composite trust region lets the declared structure compete with none on
+predicting the followers' next answers, so a wrong declaration costs queries but does not break a run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pzos.base.errors import Faults, shown
+from pzos.base.types import Matrix, Vector
+
+
+@dataclass(frozen=True, slots=True)
+class OwnEffect:
+    """Decision i acts first of all on answer i (needs d_x = d_y): the Jacobian is near a diagonal matrix."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Conserved:
+    """The answers keep A y constant; ``a`` None stands for A = (1, ..., 1), a constant total.
+
+    ``b`` is the constant itself where it is known. The model does not need it, because it always passes through
+    an answer that was seen; it is kept for checks.
+    """
+
+    a: Matrix | None = None
+    b: Vector | None = None
+
+    def laws(self, size: int) -> Matrix:
+        """Return A for answers of this size."""
+        return np.ones((1, size)) if self.a is None else self.a
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Bounded:
+    """Every answer lies between ``lower`` and ``upper`` (numbers or one per entry of y)."""
+
+    lower: Vector
+    upper: Vector
+
+
+Structure = OwnEffect | Conserved | Bounded
+
+
+def own_effect() -> OwnEffect:
+    """Declare that decision i acts mainly on answer i.
+
+    >>> own_effect()
+    OwnEffect()
+    """
+    return OwnEffect()
+
+
+def conserved(A: npt.ArrayLike | None = None, b: npt.ArrayLike | None = None) -> Conserved:
+    """Declare that A y = b whatever the leader does; by default that the sum of y is constant.
+
+    >>> conserved().laws(3)
+    array([[1., 1., 1.]])
+    """
+    faults = Faults("conserved")
+    laws = constants = None
+    if A is not None:
+        laws = np.atleast_2d(np.array(A, dtype=np.float64))
+        faults.check(laws.ndim == 2, "A", A, "a matrix, one law per row", "give one row per conserved sum")
+        finite = faults.check(bool(np.isfinite(laws).all()), "A", A, "finite numbers", "remove NaN and infinity")
+        if finite and laws.ndim == 2:
+            independent = bool(np.linalg.matrix_rank(laws) == laws.shape[0])
+            faults.check(independent, "A", A, "independent rows", "drop laws that follow from the others")
+    if b is not None:
+        constants = np.atleast_1d(np.array(b, dtype=np.float64))
+        rows = 1 if laws is None else laws.shape[0]
+        faults.check(constants.shape == (rows,), "b", b, f"{rows} numbers, one per law", "match the rows of A")
+    faults.raise_if_any()
+    return Conserved(laws, constants)
+
+
+def nonnegative() -> Bounded:
+    """Declare that no answer is below zero; answers at zero are then read as censored.
+
+    >>> float(nonnegative().lower)
+    0.0
+    """
+    return box(0.0, np.inf)
+
+
+def box(lower: npt.ArrayLike, upper: npt.ArrayLike) -> Bounded:
+    """Declare lower <= y <= upper; each bound is a number or one per entry, infinite if open."""
+    low = np.array(lower, dtype=np.float64)
+    high = np.array(upper, dtype=np.float64)
+    faults = Faults("box")
+    for name, bound in (("lower", low), ("upper", high)):
+        faults.check(bound.ndim <= 1, name, bound, "a number or a vector", "flatten it")
+        faults.check(not np.isnan(bound).any(), name, bound, "no NaN", "use -inf or inf for an open side")
+    fits = low.ndim == 0 or high.ndim == 0 or low.shape == high.shape
+    if faults.check(fits, "upper", high, f"{low.size} entries, as lower has", "match them"):
+        faults.check(bool(np.all(low <= high)), "upper", high, "upper >= lower in every entry", "swap the bounds")
+    faults.raise_if_any()
+    return Bounded(low, high)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Declared:
+    """The declarations of a problem, sorted out."""
+
+    own_effect: bool = False
+    conserved: Conserved | None = None
+    bounds: Bounded | None = None
+
+
+def declared(structure: Iterable[Any]) -> Declared:
+    """Sort out ``Problem.structure``; complain about what is no declaration, and about one given twice."""
+    faults = Faults("structure")
+    found: dict[type, Any] = {}
+    for item in structure:
+        known = isinstance(item, OwnEffect | Conserved | Bounded)
+        if faults.check(
+            known, "structure", item, "declarations", "use pzos.own_effect(), conserved(), nonnegative() or box()"
+        ):
+            if type(item) in found:
+                faults.add(f"structure: {shown(item)} is declared twice; give each kind once")
+            found[type(item)] = item
+    faults.raise_if_any()
+    return Declared(OwnEffect in found, found.get(Conserved), found.get(Bounded))

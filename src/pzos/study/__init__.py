@@ -1,0 +1,1 @@
+"""One run: ask and tell, its limits, its trace and its result."""

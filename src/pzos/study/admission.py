@@ -1,0 +1,81 @@
+"""What a study lets in: the checks of its arguments and of the answers told to it, each with its message."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from pzos.base.errors import Faults, InvalidAnswer, shown
+from pzos.base.types import Query, Response, Vector, float_array
+from pzos.problem.problem import Known, Problem
+
+
+def check_address(query: Query | Response, asked: Sequence[Query], step: int) -> None:
+    """Refuse what is no query, and a query of another study that happens to have an open address."""
+    if not isinstance(query, Query | Response):
+        raise InvalidAnswer(f"query = {shown(query)}: expected a Query; pass one that study.ask() returned")
+    if not isinstance(query, Query) or query.step != step or not 0 <= query.index < len(asked):
+        return
+    own = asked[query.index]
+    if query is not own and not np.array_equal(query.x, own.x):
+        raise InvalidAnswer(
+            f"query {query.step}.{query.index}: x is another point than this study asks about: expected one of its own "
+            "queries; was it asked by a study with another seed, solver or problem?"
+        )
+
+
+def told_vector(query: Query | Response, y: Any) -> Vector:
+    """Return an answer given by hand as a float64 vector of its own."""
+    try:
+        return np.atleast_1d(float_array(y))
+    except (TypeError, ValueError) as error:
+        raise InvalidAnswer(
+            f"query {query.step}.{query.index}: y = {shown(y)}: expected a vector of numbers ({error}); "
+            "tell a 1-D array, or report the failure with study.fail(query, reason)"
+        ) from error
+
+
+def check_answer(response: Response, shape: tuple[int, ...]) -> None:
+    """Refuse an answer that is not a finite vector of the length of earlier answers (``shape`` () if none)."""
+    y = response.y
+    where = f"query {response.step}.{response.index}"
+    if y.ndim != 1 or y.size == 0:
+        raise InvalidAnswer(f"{where}: y has shape {y.shape}: expected a vector; return a 1-D array")
+    if shape not in ((), y.shape):
+        raise InvalidAnswer(
+            f"{where}: y has {y.size} entries: expected {shape[0]}, as in earlier answers; "
+            "a follower's response must keep its length"
+        )
+    if not np.isfinite(y).all():
+        entry = int(np.nonzero(~np.isfinite(y))[0][0])
+        raise InvalidAnswer(
+            f"{where}: y[{entry}] = {y[entry]}: expected finite numbers; "
+            "repair the follower, or report the failure with study.fail(query, reason)"
+        )
+
+
+def check_same(told: Response, response: Response) -> None:
+    """Refuse an answer that differs from the one already told."""
+    same = told.failure == response.failure and np.array_equal(told.y, response.y)
+    if not same:
+        raise InvalidAnswer(
+            f"query {response.step}.{response.index}: was already answered differently: expected the same answer; "
+            "a follower must be a function of x (declare noise with pzos.seeded)"
+        )
+
+
+def check_known(faults: Faults, known: Any) -> None:
+    """Note a fault unless ``known`` is the known part of a problem."""
+    remedy = "pass problem.known()"
+    if isinstance(known, Problem):
+        remedy = "pass problem.known(): a study never sees the follower"
+    faults.check(isinstance(known, Known), "known", known, "the known part of a problem", remedy)
+
+
+def check_solver(faults: Faults, solver: Any) -> None:
+    """Note a fault unless ``solver`` has the four methods of a solver."""
+    methods = ("init", "ask", "tell", "stop")
+    ok = not isinstance(solver, type) and all(callable(getattr(solver, method, None)) for method in methods)
+    faults.check(ok, "solver", solver, "a solver", "try pzos.PZOS(step=0.05, radius=0.1)")

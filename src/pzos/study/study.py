@@ -1,0 +1,399 @@
+"""The one mutable object: a run of a solver, told answers in any order by anyone.
+
+A study never sees the follower. It hands out open queries (``ask``), takes answers (``tell``), and when a batch is
+full gathers it by index and lets the solver move. Everything else (``solve``, parallel and durable runs, the
+command line, experiments) drives this same object.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from pzos.base.errors import Faults, InvalidAnswer, InvalidInput, InvalidLeader
+from pzos.base.keys import Keys, check_seed
+from pzos.base.types import CACHED_SECONDS, Purpose, Query, Response, Vector, all_finite
+from pzos.methods.estimators import Plan
+from pzos.methods.solver import AnySolver, Outcome, State, Stop, Task
+from pzos.problem.problem import Known
+from pzos.study.admission import check_address, check_answer, check_known, check_same, check_solver, told_vector
+from pzos.study.keeper import Keeper
+from pzos.study.ledger import Ledger
+from pzos.study.limits import Limits, check_limits
+from pzos.study.result import Result
+from pzos.study.selection import Selection
+from pzos.study.trace import Record, Trace
+
+_UNKNOWN = float("nan")
+_EMPTY: Vector = np.empty(0)
+_KNOWN_BY_SOLVER = (Purpose.ITERATE, Purpose.TRIAL)
+
+
+class Study:
+    """Ask and tell, by hand or by a loop; the same bits either way.
+
+    >>> import numpy as np, pzos
+    >>> leader = pzos.leader_from_functions(lambda x, y: float(y.sum()), lambda x, y: 0 * x, lambda x, y: 0 * y + 1)
+    >>> problem = pzos.Problem(leader, abs, x0=np.ones(2))
+    >>> study = pzos.Study(problem.known(), pzos.PZOS(step=0.05, radius=0.1), seed=0, steps=3)
+    >>> while not study.done:
+    ...     for query in study.ask():
+    ...         record = study.tell(query, abs(query.x))
+    >>> study.result().queries
+    9
+
+    ``monitor`` asks one further query per step where the solver itself does not learn F at its iterate, and one
+    at the end; those are counted apart. Without any limit a study ends after 1000 steps.
+    """
+
+    def __init__(
+        self,
+        known: Known,
+        solver: AnySolver,
+        *,
+        seed: int = 0,
+        steps: int | None = None,
+        queries: int | None = None,
+        seconds: float | None = None,
+        target: float | None = None,
+        failure_rate: float | None = None,
+        monitor: bool = True,
+    ) -> None:
+        faults = Faults("Study")
+        check_known(faults, known)
+        check_solver(faults, solver)
+        check_limits(faults, steps, queries, seconds, target, failure_rate)
+        check_seed(faults, seed)
+        faults.raise_if_any()
+        self.known = known
+        self.solver = solver
+        self.limits = Limits(steps, queries, seconds, target, failure_rate)
+        self.monitor = bool(monitor)
+        self.task = Task(self.known, Keys(seed))
+        self.trace = Trace()
+        self.state: State = solver.init(self.task)
+        self.queries = 0
+        self.monitoring = 0
+        self.failures = 0
+        self.journal: Keeper | None = None
+        self.later: Callable[[], None] | None = None  # answers a recovered study still has for steps to come
+        self._stop: Stop | None = None
+        self._finished = False
+        self._plan: Plan | None = None
+        self._open: list[Query] = []
+        self._open_step = -1
+        self._answers: list[Response | None] = []
+        self._missing = 0
+        self._step = 0
+        self._ledger = Ledger()
+        self._response_shape: tuple[int, ...] = ()
+        self._final_value = _UNKNOWN
+        self._selected = Selection(known.x0, known.sign, self.task.keys)
+        self._start = time.perf_counter()
+
+    @classmethod
+    def open(
+        cls,
+        path: str | os.PathLike[str],
+        known: Known,
+        solver: AnySolver,
+        *,
+        read_only: bool = False,
+        any_version: bool = False,
+        **settings: Any,
+    ) -> Self:
+        """Open the durable study at ``path``, or make it: replay what was told before, keep what is told from now on.
+
+        ``settings`` are those of :class:`Study`; limits may change between sessions, nothing else may. ``read_only``
+        looks on while another process writes; ``any_version`` takes a file of another version of pzos if it replays.
+        """
+        from pzos.durable.replay import attach
+
+        study = cls(known, solver, **settings)
+        attach(study, path, read_only=read_only, any_version=any_version)
+        return study
+
+    def close(self) -> None:
+        """Close the file of a durable study; a study in memory has nothing to close."""
+        if self.journal is not None:
+            self.journal.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # ---- asking -------------------------------------------------------------------------------------------
+
+    @property
+    def done(self) -> bool:
+        """Whether there is nothing left to ask."""
+        self._prepare()
+        return self._finished
+
+    @property
+    def stop(self) -> Stop:
+        """Why the study ended, or RUNNING."""
+        return self._stop or Stop.RUNNING
+
+    @property
+    def step(self) -> int:
+        """How many steps are closed."""
+        return self._step
+
+    @property
+    def finished(self) -> bool:
+        """Whether the study has ended; unlike :attr:`done` this opens no batch."""
+        return self._finished
+
+    @property
+    def elapsed(self) -> float:
+        """How many seconds the study has been going."""
+        return time.perf_counter() - self._start
+
+    def set_clock(self, elapsed: float) -> None:
+        """Go on as if ``elapsed`` seconds had passed since the start (earlier sessions count)."""
+        self._start = time.perf_counter() - elapsed
+
+    def ask(self) -> list[Query]:
+        """Return the open queries. Asking again gives the same ones, less those answered meanwhile."""
+        self._prepare()
+        answers = self._answers
+        if self._missing == len(answers):
+            return list(self._open)
+        return [query for query in self._open if answers[query.index] is None]
+
+    def batch(self) -> list[Query]:
+        """Return all queries of the open batch, those already answered included."""
+        self._prepare()
+        return list(self._open)
+
+    def _prepare(self) -> None:
+        """Open the next batch, unless one is open or the study is over."""
+        if self.later is not None and not self._missing:
+            later, self.later = self.later, None
+            later()
+        if self._missing or self._finished:
+            return
+        if self._stop is None:
+            self._stop = self._limit_reached()
+        if self._stop is None:
+            plan = self.solver.ask(self.task, self.state)
+            budget = self.limits.queries
+            if budget is None or self.queries + len(plan.points) <= budget:
+                self._open_batch(plan)
+                return
+            self._stop = Stop.QUERIES
+        self._close_study()
+
+    def _limit_reached(self) -> Stop | None:
+        limits = self.limits
+        if limits.target is not None and self.known.sign * (self._selected.best_value - limits.target) <= 0:
+            return Stop.TARGET
+        if limits.steps is not None and self._step >= limits.steps:
+            return Stop.STEPS
+        if limits.queries is not None and self.queries >= limits.queries:
+            return Stop.QUERIES
+        if limits.seconds is not None and time.perf_counter() - self._start >= limits.seconds:
+            return Stop.SECONDS
+        if limits.failure_rate is not None and limits.fails_too_often(self.failures, self.queries + self.monitoring):
+            return Stop.FAILURES
+        return self.solver.stop(self.task, self.state)
+
+    def _open_batch(self, plan: Plan) -> None:
+        step = self._step
+        purposes = plan.purposes
+        if not purposes:
+            raise InvalidInput(
+                f"{type(self.solver).__name__}.ask: planned no query at step {step}: expected one or more; "
+                "let its stop() give a reason to end instead"
+            )
+        for point in plan.points:
+            point.setflags(write=False)  # read-only: the points are handed out, and nobody may move the iterate
+        queries = [Query(step, index, point, purposes[index]) for index, point in enumerate(plan.points)]
+        if self.monitor and purposes[0] not in _KNOWN_BY_SOLVER and self._missing_final_value():
+            self.state.x.setflags(write=False)
+            queries.append(Query(step, len(queries), self.state.x, Purpose.MONITOR))
+        self._plan = plan
+        self._set_open(queries)
+
+    def _close_study(self) -> None:
+        """End the study; with monitoring, first ask for F at the last iterate if no answer told it."""
+        self._plan = None
+        if self.monitor and self._stop is not Stop.INTERRUPTED and self._missing_final_value():
+            self.state.x.setflags(write=False)
+            self._set_open([Query(self._step, 0, self.state.x, Purpose.MONITOR)])
+        else:
+            self._finished = True
+
+    def _missing_final_value(self) -> bool:
+        return self.state.value != self.state.value
+
+    def _set_open(self, queries: list[Query]) -> None:
+        self._open = queries
+        self._open_step = self._step if queries else -1
+        self._answers = [None] * len(queries)
+        self._missing = len(queries)
+
+    # ---- telling ------------------------------------------------------------------------------------------
+
+    def tell(
+        self, query: Query | Response, y: npt.ArrayLike, *, gap: float = _UNKNOWN, seconds: float = _UNKNOWN
+    ) -> Record | None:
+        """Take the answer y to ``query``, in any order; returns the record if this closed a step.
+
+        The same answer twice is ignored. A different one, one to a query that is not open, a wrong shape or a
+        number that is not finite is an error, and changes nothing.
+        """
+        check_address(query, self._open, self._open_step)
+        return self.receive(Response(query.step, query.index, told_vector(query, y), gap, seconds))
+
+    def fail(self, query: Query | Response, reason: str) -> Record | None:
+        """Record that ``query`` will get no answer; the solver goes on with the answers there are."""
+        check_address(query, self._open, self._open_step)
+        return self.receive(Response(query.step, query.index, _EMPTY, failure=reason or "no reason given"))
+
+    def receive(self, response: Response) -> Record | None:
+        """Take a response as an oracle gives it (its array is kept, not copied, and made read-only)."""
+        index = response.index
+        if response.step != self._open_step or not 0 <= index < len(self._open):
+            raise self._not_open(response)
+        told = self._answers[index]
+        if told is not None:
+            check_same(told, response)
+            return None
+        y, shape, query = response.y, self._response_shape, self._open[index]
+        if not response.failure:
+            if y.shape != shape or not all_finite(y):
+                check_answer(response, shape)
+                self._response_shape = y.shape
+            y.setflags(write=False)  # read-only, as the leader is handed this very array
+        if self.journal is not None:
+            self.journal.append(query, response, self.elapsed)
+        self._answers[index] = response
+        record = None
+        if self._missing == 1:
+            try:
+                record = self._close_batch()
+            except BaseException as error:
+                if self._open:  # the leader or the solver failed before anything was changed
+                    self._answers[index], self._response_shape = None, shape
+                if isinstance(error, InvalidLeader):
+                    raise InvalidLeader(f"step {response.step}: {error}") from error
+                raise
+        else:
+            self._missing -= 1
+        if response.failure or response.seconds == CACHED_SECONDS:
+            self.failures += bool(response.failure)
+            self._ledger.note(query, response)
+        return record
+
+    def _not_open(self, response: Response) -> InvalidAnswer:
+        now = f"step {self._open_step} is open" if self._open else "no query is open"
+        return InvalidAnswer(
+            f"query {response.step}.{response.index}: expected an open query ({now}); "
+            "tell only answers to queries from the latest ask()"
+        )
+
+    def _close_batch(self) -> Record | None:
+        """Gather the batch by index, let the solver move, and keep the record.
+
+        Whatever can fail comes first, so that an error leaves the study as it was.
+        """
+        answers = [None if told is None or told.failure else told.y for told in self._answers]
+        if self._plan is None:
+            return self._close_final(answers[0])
+        planned = len(self._plan.points)
+        state, outcome = self.solver.tell(self.task, self.state, self._plan, answers[:planned])
+        value = outcome.value
+        if len(answers) > planned and (watched := answers[planned]) is not None:
+            value = self.known.leader.value(self.state.x, watched)
+        self._set_open([])
+        self._ledger.close(self._plan.purposes)
+        self.queries += planned
+        self.monitoring += len(answers) - planned
+        self.state = state
+        record = self._record(outcome, value)
+        self.trace.append(record)
+        self._selected.consider(record)
+        self._selected.draw(record)
+        self._step += 1
+        return record
+
+    def _close_final(self, answer: Vector | None) -> Record | None:
+        value = _UNKNOWN if answer is None else self.known.leader.value(self.state.x, answer)
+        self._set_open([])
+        self.monitoring += 1
+        self._finished = True
+        if answer is None:
+            return None
+        self._final_value = value
+        record = self._record(Outcome(self.state.x, self._final_value, _UNKNOWN, _UNKNOWN), self._final_value)
+        self.trace.append(record)
+        self._selected.consider(record)
+        return record
+
+    def _record(self, outcome: Outcome, value: float) -> Record:
+        return Record(
+            self._step,
+            outcome.x,
+            self.queries,
+            self.monitoring,
+            value,
+            outcome.gradient_norm_squared,
+            outcome.step_size,
+            time.perf_counter() - self._start,
+            outcome.extras,
+        )
+
+    # ---- result -------------------------------------------------------------------------------------------
+
+    def interrupt(self) -> None:
+        """End the study here, as on Ctrl-C; answers of the open batch are counted, but not used."""
+        if self._finished:
+            return
+        answered, self.queries, self.monitoring = self._answered()
+        self._ledger.close(tuple(query.purpose for query in answered if query.purpose is not Purpose.MONITOR))
+        self._stop = Stop.INTERRUPTED
+        self._finished = True
+        self._set_open([])
+
+    def _answered(self) -> tuple[list[Query], int, int]:
+        """Return what is answered of the open batch, and with it the counts so far: the algorithm's, monitoring."""
+        answered = [query for query, told in zip(self._open, self._answers, strict=True) if told is not None]
+        watching = sum(query.purpose is Purpose.MONITOR for query in answered)
+        return answered, self.queries + len(answered) - watching, self.monitoring + watching
+
+    def result(self, explanation: str = "") -> Result:
+        """Return what is known so far, in arrays of its own; a running study gives a partial result."""
+        value = self._final_value if self._missing_final_value() else self.state.value
+        answered, queries, monitoring = self._answered()
+        return Result(
+            x=self.state.x.copy(),
+            value=value,
+            best_x=self._selected.best_x.copy(),
+            best_value=self._selected.best_value,
+            random_x=self._selected.random_x.copy(),
+            random_step=self._selected.random_step,
+            trace=self.trace.copy(),
+            stop=self.stop,
+            steps=self._step,
+            queries=queries,
+            monitoring=monitoring,
+            failures=self.failures,
+            seconds=time.perf_counter() - self._start,
+            seed=self.task.keys.seed,
+            sense=self.known.sense,
+            problem=self.known.name,
+            solver=repr(self.solver),
+            explanation=explanation,
+            x0=self.known.x0,
+            ledger=self._ledger.counts(monitoring, answered),
+            certificate=getattr(self.state, "certified", None),
+        )

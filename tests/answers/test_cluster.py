@@ -1,0 +1,156 @@
+"""Any executor, and a Dask cluster whose workers are killed: no wait for ever, the same bits."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pzos
+import unreliable
+from durable_problem import bits
+from pzos.answers.cluster import DaskExecutor, Renewed, as_executor
+from pzos.base.errors import FollowerFailure, InvalidInput, PzosError
+from unreliable import Noting, kinked
+
+HERE = Path(__file__).parents[1]
+
+
+def game(follower: Any = kinked) -> pzos.Problem:
+    leader = pzos.leader_from_functions(lambda x, y: float(y @ y), lambda x, y: 0.0 * x, lambda x, y: 2.0 * y)
+    return pzos.Problem(leader, follower, x0=np.linspace(1.0, 2.0, 3))
+
+
+def solved(executor: Any = None, follower: Any = kinked, steps: int = 4) -> bytes:
+    return bits(pzos.solve(game(follower), pzos.PZOS(batch=2), steps=steps, executor=executor))
+
+
+def pool() -> ProcessPoolExecutor:
+    return ProcessPoolExecutor(2, mp_context=get_context("spawn"))
+
+
+def test_places() -> None:
+    with ThreadPoolExecutor(1) as threads:
+        assert as_executor(threads) is threads
+    with as_executor(1, timeout=3.0) as workers:
+        assert isinstance(workers, pzos.Workers)
+        assert workers.timeout == 3.0
+    for place in (None, True, 3.5):
+        with pytest.raises(InvalidInput, match="place"):
+            as_executor(place)
+
+
+def test_a_pool_that_breaks_is_renewed_and_its_work_done_again(tmp_path: Path) -> None:
+    with Renewed(pool) as executor:
+        assert solved(executor, Noting(tmp_path, "die", times=2)) == solved()
+        assert executor.resubmitted >= 1
+
+
+def test_a_query_that_kills_every_pool_fails(tmp_path: Path) -> None:
+    with Renewed(pool, resubmits=1) as executor, pytest.raises(FollowerFailure, match="lost with its worker 2 times"):
+        solved(executor, Noting(tmp_path, "die"))
+
+
+def test_a_follower_that_cannot_be_pickled_gets_advice() -> None:
+    with pool() as executor, pytest.raises(InvalidInput, match=r"cannot be sent .*top level of a module"):
+        solved(executor, lambda x: x)
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Any]:
+    distributed = pytest.importorskip("distributed", reason="needs the extra dask")
+    # the workers find the test modules by the path of the driver
+    os.environ["PYTHONPATH"] = os.pathsep.join([str(HERE), *sys.path])
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0", silence_logs=50
+    ) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def dask(cluster: Any) -> Iterator[DaskExecutor]:
+    with DaskExecutor(cluster.scheduler_address) as executor:
+        yield executor
+
+
+@pytest.mark.filterwarnings("default")  # Dask's own, in its own threads
+class TestDask:
+    """One small cluster for all of these."""
+
+    def test_same_bits(self, dask: DaskExecutor) -> None:
+        assert solved(dask) == solved()
+
+    def test_seeded_and_batched_followers(self, dask: DaskExecutor) -> None:
+        for follower in (pzos.batched(np.abs), pzos.seeded(lambda x, generator: x + generator.normal(size=3))):
+            assert solved(dask, follower) == solved(None, follower)
+
+    def test_errors_arrive_as_they_are(self, dask: DaskExecutor) -> None:
+        with pytest.raises(FollowerFailure, match=r"query 0\.\d .*no equilibrium"):
+            solved(dask, unreliable.crash)
+
+    def test_what_cannot_be_sent_gets_advice(self, dask: DaskExecutor) -> None:
+        lock = threading.Lock()
+        with pytest.raises(InvalidInput, match=r"cannot be sent .*top level of a module"):
+            solved(dask, lambda x: x + lock.locked())
+
+    def test_short_jobs_travel_together_and_fail_alone(self, dask: DaskExecutor) -> None:
+        assert dask.submit(unreliable.double, 1).result() == 2  # from here on jobs are known to be short
+        jobs = [(unreliable.double, at) for at in range(6)] + [(unreliable.crash, 0), (unreliable.crash_unsendably, 0)]
+        *good, crash, unsendable = [dask.submit(function, value) for function, value in jobs]
+        assert [future.result() for future in good] == [0, 2, 4, 6, 8, 10]
+        with pytest.raises(ValueError, match="no equilibrium at 0"):
+            crash.result()
+        with pytest.raises(FollowerFailure, match="UnsendableError: no luck"):
+            unsendable.result()
+
+    def test_threads_are_pinned(self, dask: DaskExecutor) -> None:
+        assert set(dask.submit(unreliable.blas_threads, None).result()) == {1}
+
+    def test_killed_workers(self, dask: DaskExecutor, cluster: Any, tmp_path: Path) -> None:
+        assert solved(dask, Noting(tmp_path, "die", times=2)) == solved()
+        os.kill(next(nanny.pid for nanny in cluster.workers.values() if nanny.pid), signal.SIGKILL)
+        assert solved(dask) == solved()
+
+    def test_retries_on_a_cluster(self, dask: DaskExecutor, tmp_path: Path) -> None:
+        follower = Noting(tmp_path, "raise", times=2)
+        tolerance = pzos.Tolerance(attempts=5, wait=0.0)
+        result = pzos.solve(game(follower), pzos.PZOS(batch=2), steps=4, executor=dask, tolerance=tolerance)
+        assert bits(result) == solved()
+
+    def test_the_command_line(self, cluster: Any, tmp_path: Path) -> None:
+        (tmp_path / "model.py").write_text(
+            "import numpy as np, pzos\n"
+            "leader = pzos.leader_from_functions(lambda x, y: float(y @ y), lambda x, y: 0 * x, lambda x, y: 2 * y)\n"
+            "problem = pzos.Problem(leader, lambda x: np.abs(x - 0.3), x0=np.ones(2))\n"
+        )
+        command = [sys.executable, "-m", "pzos", "solve", "model.py:problem", "--steps", "3", "--json"]
+        runs = [
+            subprocess.run([*command, *more], cwd=tmp_path, capture_output=True, text=True, check=False)
+            for more in ([], ["--dask", cluster.scheduler_address])
+        ]
+        assert [run.returncode for run in runs] == [0, 0], runs[1].stderr
+        answers = [[line for line in run.stdout.splitlines() if "seconds" not in line] for run in runs]
+        assert answers[0] == answers[1]
+
+
+def test_no_scheduler_there() -> None:
+    pytest.importorskip("distributed", reason="needs the extra dask")
+    with pytest.raises(PzosError, match="no scheduler answers"):
+        DaskExecutor("tcp://127.0.0.1:9", patience=1.0)
+
+
+@pytest.mark.parametrize("address", ["local:", "local:0", "local:many"])
+def test_bad_local_addresses(address: str) -> None:
+    pytest.importorskip("distributed", reason="needs the extra dask")
+    with pytest.raises(InvalidInput, match="local:N"):
+        as_executor(address)

@@ -1,0 +1,64 @@
+"""Code named in a TOML file: found beside it, and never mistaken for that of another study."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pzos.base.errors import InvalidInput
+from pzos.cli.description import load, read_description
+from pzos.methods.smoothing import PZOS
+from pzos.methods.trust_region.solver import CompositeTrustRegion
+
+
+def write(folder: Path, answer: int) -> Path:
+    folder.mkdir()
+    (folder / "namesake.py").write_text(f"answer = {answer}\nlist_of_one = [1]\n")
+    return folder
+
+
+def test_two_studies_may_have_modules_of_the_same_name(tmp_path):
+    one, two = write(tmp_path / "one", 1), write(tmp_path / "two", 2)
+    assert [load("namesake:answer", folder) for folder in (one, two, one)] == [1, 2, 1]
+    assert load("two/namesake.py:answer", tmp_path) == 2
+
+
+def test_a_module_is_executed_once(tmp_path):
+    folder = write(tmp_path / "once", 1)
+    first = load("namesake:list_of_one", folder)
+    assert load("once/namesake.py:list_of_one", tmp_path) is first
+    assert load("../once/namesake.py:list_of_one", folder) is first
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [("namesake", "add a colon"), ("namesake:other", "has no 'other'"), ("nowhere_at_all:x", "cannot be imported")],
+)
+def test_what_cannot_be_found_is_named(name, words, tmp_path):
+    folder = write(tmp_path / "faults", 1)
+    with pytest.raises(InvalidInput, match=words):
+        load(name, folder)
+
+
+MODEL = """
+import numpy as np
+import pzos
+
+leader = pzos.leader_from_functions(
+    lambda x, y: float(y @ y), lambda x, y: np.zeros_like(x), lambda x, y: 2.0 * y
+)
+"""
+
+
+def test_without_a_solver_the_default_is_taken_whatever_the_limits(tmp_path):
+    (tmp_path / "chosen.py").write_text(MODEL)
+    toml = tmp_path / "chosen.toml"
+    text = 'leader = "chosen:leader"\nx0 = [1.0, 2.0]\n'
+    toml.write_text(text + "queries = 10\n")
+    first = read_description(toml).solver
+    toml.write_text(text + "queries = 9999\n")
+    assert isinstance(first, CompositeTrustRegion)
+    assert read_description(toml).solver == first
+    toml.write_text(text + '[solver]\nkind = "PZOS"\n')
+    assert read_description(toml).solver == PZOS()

@@ -1,0 +1,134 @@
+"""The command as a subprocess: same bytes for any number of jobs, and after being killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("matplotlib", reason="figures need the extra plot")
+
+# The command on a scale of its own, so that the test takes seconds; workers import this module's text.
+PROGRAM = """
+import sys
+from pzos.cli import reproduce as command
+from pzos.experiments import descriptions as d
+command.QUICK = d.Scale("quick", d.SecurityExperiment(dimensions=(50, 100, 105, 110), repetitions=2, steps=300),
+                        d.RoutingExperiment(instances=3, steps=60))
+if __name__ == "__main__":
+    from pzos.cli.main import main
+    sys.exit(main(["reproduce", *sys.argv[1:]]))
+"""
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Path:
+    path = tmp_path / "reproduce.py"
+    path.write_text(PROGRAM)
+    return path
+
+
+def reproduce(program: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, str(program), *arguments], capture_output=True, text=True, check=False)
+
+
+def csvs(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in sorted(folder.glob("*.csv"))}
+
+
+def test_same_bytes_for_any_number_of_jobs_and_after_a_kill(program: Path, tmp_path: Path) -> None:
+    figures = ("security", "second_moments", "routing")
+    one = reproduce(program, *figures, "--quick", "--jobs", "1", "--out", str(tmp_path / "one"))
+    assert one.returncode == 0, one.stderr
+    said = [line for line in one.stderr.splitlines() if not line.startswith("compiling the ")]  # after an installation
+    assert said == []
+    expected = csvs(tmp_path / "one")
+    assert {"security.csv", "second_moments.csv", "routing.csv", "claims.csv"} <= set(expected)
+
+    finished = kill_half_way(program, figures, tmp_path / "killed")
+    again = reproduce(program, *figures, "--quick", "--jobs", "2", "--out", str(tmp_path / "killed"))
+    assert again.returncode == 0, again.stderr
+    assert again.stdout.startswith(f"{22 - finished} runs computed")
+    assert csvs(tmp_path / "killed") == expected
+
+    third = reproduce(program, *figures, "--quick", "--out", str(tmp_path / "killed"))
+    assert third.stdout.startswith("0 runs computed")
+    assert csvs(tmp_path / "killed") == expected
+
+
+def kill_half_way(program: Path, figures: tuple[str, ...], out: Path) -> int:
+    """Start a reproduction, kill it without warning once some runs are stored, and say how many were."""
+    command = [sys.executable, str(program), *figures, "--quick", "--jobs", "1", "--out", str(out)]
+    process = subprocess.Popen(command, start_new_session=True, stdout=subprocess.DEVNULL)
+    store = out / "runs-quick.sqlite"
+    deadline = time.monotonic() + 120
+    while stored(store) < 3 and time.monotonic() < deadline and process.poll() is None:
+        time.sleep(0.02)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    count = stored(store)
+    assert 3 <= count < 22
+    return count
+
+
+def stored(store: Path) -> int:
+    if not store.exists():
+        return 0
+    try:
+        with sqlite3.connect(f"file:{store}?mode=ro", uri=True) as database:
+            return int(database.execute("SELECT count(*) FROM runs").fetchone()[0])
+    except sqlite3.OperationalError:
+        return 0
+    finally:
+        if "database" in locals():
+            database.close()
+
+
+def test_the_page_is_self_contained(program: Path, tmp_path: Path) -> None:
+    done = reproduce(program, "goldstein", "--quick", "--out", str(tmp_path / "out"))
+    assert done.returncode == 0, done.stderr
+    page = (tmp_path / "out" / "index.html").read_text()
+    assert "data:image/png;base64," in page
+    assert "http://" not in page.replace("http://www.w3.org", "")
+    assert "https://" not in page
+    assert "pzos reproduce goldstein --quick" in page
+    assert "holds" in page
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["nonsense"], "FIGURE = 'nonsense': expected one of"),
+        (["--jobs", "0"], "--jobs = 0: expected a whole number"),
+        (["--seed", "-1"], "--seed = -1: expected"),
+    ],
+)
+def test_bad_arguments_get_one_clear_line(program: Path, arguments: list[str], message: str) -> None:
+    done = reproduce(program, *arguments)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.filterwarnings("default")  # Dask's own
+def test_same_bytes_on_a_dask_cluster(program: Path, tmp_path: Path) -> None:
+    pytest.importorskip("distributed", reason="needs the extra dask")
+    here = reproduce(program, "security", "--quick", "--jobs", "1", "--out", str(tmp_path / "here"))
+    there = reproduce(program, "security", "--quick", "--dask", "local:2", "--out", str(tmp_path / "there"))
+    assert (here.returncode, there.returncode) == (0, 0), there.stderr
+    assert there.stdout.split("\n")[0] == here.stdout.split("\n")[0]
+    assert csvs(tmp_path / "there") == csvs(tmp_path / "here")
+
+
+def test_a_cluster_that_is_not_there(program: Path, tmp_path: Path) -> None:
+    pytest.importorskip("distributed", reason="needs the extra dask")
+    done = reproduce(program, "security", "--quick", "--dask", "local:none", "--out", str(tmp_path / "out"))
+    assert done.returncode == 2
+    assert "local:N" in done.stderr
+    assert "Traceback" not in done.stderr

@@ -1,0 +1,128 @@
+"""``pzos tolls``: tables, numbers and a map from the command line."""
+
+from __future__ import annotations
+
+import csv
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pzos.cli.main import main
+from pzos.networks import generated_city, read_tntp, write_gmns, write_tntp
+
+QUICK = ["--queries", "20"]
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> tuple[str, str]:
+    """Write a small city as TNTP files."""
+    paths = tmp_path / "small_net.tntp", tmp_path / "small_trips.tntp"
+    write_tntp(generated_city(4, 4, zones=6, congestion=1.5, seed=1), *paths)
+    return str(paths[0]), str(paths[1])
+
+
+def data(capsys: pytest.CaptureFixture[str], *words: str) -> dict:
+    assert main(["tolls", *words, "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def test_the_default_is_a_generated_city(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["tolls", *QUICK, "--out", str(tmp_path)]) == 0
+    out = capsys.readouterr()
+    assert "generated city 7x7" in out.out
+    assert out.err == ""  # no bar in a pipe
+    for word in (
+        "no tolls",
+        "uniform",
+        "optimised",
+        "total travel time",
+        "revenue",
+        "net benefit of society",
+        "20 queries",
+    ):
+        assert word in out.out
+    assert (tmp_path / "map.png").stat().st_size > 10_000
+    assert json.loads((tmp_path / "summary.json").read_text())["queries"] == 20
+
+
+def test_the_numbers_are_those_of_the_network(files, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = data(capsys, *files, "--links", "busiest:5", "--max-toll", "3", *QUICK, "--out", str(tmp_path), "--no-map")
+    assert not (tmp_path / "map.png").exists()
+    assert found["value"]["optimised"] <= min(found["value"]["no tolls"], found["value"]["uniform"])
+    network = read_tntp(*files)
+    tolls = np.zeros(network.links)
+    for row in found["links"]:
+        assert 0 <= row["toll"] <= 3
+        tolls[row["link"]] = row["toll"]
+        assert network.link_number((row["from"], row["to"])) == row["link"]
+    after = network.assign(tolls)
+    assert after.total_travel_time == pytest.approx(found["value"]["optimised"], rel=1e-9)
+    welfare = {row["quantity"]: row for row in found["welfare"]}
+    assert welfare["revenue"]["optimised"] == pytest.approx(after.revenue, rel=1e-6, abs=1e-6)
+    assert welfare["total travel time"]["no tolls"] == pytest.approx(network.assign().total_travel_time, rel=1e-9)
+    with (tmp_path / "tolls.csv").open(newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    assert [int(row["link"]) for row in rows] == [row["link"] for row in found["links"]]
+    np.testing.assert_allclose(
+        [float(row["flow_after"]) for row in rows], [row["flow_after"] for row in found["links"]]
+    )
+
+
+def test_links_by_ends_number_and_word(files, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    network = read_tntp(*files)
+    ends = f"{network.node_ids[network.tail[7]]}-{network.node_ids[network.head[7]]}"
+    found = data(capsys, *files, "--links", "3", ends, "3", *QUICK, "--out", str(tmp_path), "--no-map")
+    assert [row["link"] for row in found["links"]] == [3, 7]
+    every = data(capsys, *files, "--links", "all", *QUICK, "--out", str(tmp_path), "--no-map")
+    assert len(every["links"]) == network.links
+
+
+def test_classes_mixes_and_gmns(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_gmns(generated_city(3, 4, zones=4, seed=3), tmp_path / "city")
+    words = ["--gmns", str(tmp_path / "city"), "--objective", "revenue=1,travel_time=-0.1", "--values-of-time", "0.5"]
+    words += ["2", "--shares", "0.7", "0.3", "--paying", "1", "--links", "busiest:3", *QUICK, "--out", str(tmp_path)]
+    words += ["--no-map"]
+    found = data(capsys, *words)
+    assert found["sense"] == "max"
+    welfare = {row["quantity"]: row["optimised"] for row in found["welfare"]}
+    assert welfare["toll per trip (money), class 1"] == 0.0
+    assert welfare["toll per trip (money), class 2"] >= 0.0
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["nosuch.tntp", "none.tntp"], "cannot be read"),
+        (["nosuch.tntp"], "TRIPS is missing"),
+        (["nosuch.tntp", "none.tntp", "--gmns", "x"], "both given"),
+        (["--links", "1--2"], "expected FROM-TO, a number, busiest:N or all"),
+        (["--links", "busiest:0"], "expected FROM-TO"),
+        (["--links", "1-1"], "exactly one link"),
+        (["--links", "9999"], "link number"),
+        (["--objective", "profit"], "names out of"),
+        (["--objective", "revenue=x"], "NAME=WEIGHT"),
+        (["--max-toll", "0"], "--max-toll 0"),
+        (["--shares", "1"], "--values-of-time"),
+        (["--paying", "4"], "classes"),
+        (["--queries", "3"], "queries = 3"),
+        (["--gap", "0"], "gap"),
+    ],
+)
+def test_mistakes_are_one_clear_message_and_code_2(words, expected: str, tmp_path: Path, capsys) -> None:
+    assert main(["tolls", *words, "--out", str(tmp_path / "out")]) == 2
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert told.err.startswith("pzos tolls: ")
+    assert expected in told.err
+    assert not (tmp_path / "out").exists()
+
+
+def test_without_matplotlib_the_tables_still_come(tmp_path: Path, monkeypatch, capsys) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    assert main(["tolls", *QUICK, "--out", str(tmp_path)]) == 0
+    told = capsys.readouterr()
+    assert "optimised" in told.out
+    assert "pzos[plot]" in told.err

@@ -1,0 +1,299 @@
+"""A durable study has the bits of one in memory, through every interruption, and is no other study."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings, strategies as st
+
+import pzos
+from durable_problem import Counted, bits, calls, finish, problem
+from pzos.durable.journal import Journal
+from pzos.durable.replay import summary
+
+DATA = Path(__file__).parents[1] / "data"
+SOLVERS = [
+    pzos.PZOS(batch=2),
+    pzos.ZOS(batch=2),
+    pzos.PZOS(step=pzos.Diminishing(0.05)),
+    pzos.MemoryPZOS(step=pzos.DoWG(), batch=2),
+    pzos.MemoryPZOS(),
+    pzos.SecantPZOS(),
+    pzos.CompositeTrustRegion(),
+]
+
+
+def opened(path: Path, game: pzos.Problem, solver: Any = None, **given: Any) -> pzos.Study:
+    return pzos.Study.open(path, game.known(), solver or pzos.PZOS(batch=2), **{"seed": 7, "steps": 6, **given})
+
+
+@pytest.mark.parametrize("solver", SOLVERS, ids=repr)
+@pytest.mark.parametrize("told", [0, 1, 3, 5, 12, 26])
+def test_resumes_with_the_same_bits_and_no_query_asked_twice(tmp_path: Path, solver: Any, told: int) -> None:
+    game = problem()
+    expected = pzos.solve(game, solver, seed=7, steps=6)
+    needed = calls(game)
+    game = problem()
+    with opened(tmp_path / "s.study", game, solver) as study:
+        oracle = pzos.Oracle(game.follower)
+        for _ in range(told):
+            if not study.done:
+                study.receive(next(oracle.answer(study.ask())))
+    with opened(tmp_path / "s.study", game, solver) as study:
+        result = finish(study, game)
+    assert bits(result) == bits(expected)
+    assert calls(game) == needed
+
+
+@settings(max_examples=20)
+@given(seed=st.integers(0, 5), cuts=st.lists(st.integers(1, 6), max_size=4), order=st.randoms(use_true_random=False))
+def test_any_order_and_any_number_of_sessions(tmp_path_factory: Any, seed: int, cuts: list[int], order: Any) -> None:
+    path = tmp_path_factory.mktemp("any") / "s.study"
+    game = problem()
+    for cut in [*cuts, 10**6]:
+        with opened(path, game, seed=seed, steps=4) as study:
+            while cut and not study.done:
+                query = order.choice(study.ask())
+                study.tell(query, game.follower.respond(query.x, None))
+                cut -= 1
+            result = study.result()
+    assert bits(result) == bits(pzos.solve(problem(), pzos.PZOS(batch=2), seed=seed, steps=4))
+
+
+@pytest.mark.parametrize("solver", SOLVERS, ids=repr)
+def test_limits_may_grow_and_shrink(tmp_path: Path, solver: Any) -> None:
+    game = problem()
+    for steps in (2, 7, 4, 7):
+        with opened(tmp_path / "s.study", game, solver, steps=steps) as study:
+            result = finish(study, game)
+        assert bits(result) == bits(pzos.solve(problem(), solver, seed=7, steps=steps))
+
+
+@pytest.mark.parametrize("solver", SOLVERS, ids=repr)
+@pytest.mark.parametrize("noisy", [False, True])
+def test_a_study_that_goes_on_pays_for_no_answer_twice(tmp_path: Path, solver: Any, noisy: bool) -> None:
+    plain = Counted()
+    follower = pzos.seeded(lambda x, generator: plain(x) + 0.01 * generator.normal(size=6)) if noisy else plain
+    game = problem(follower=follower)
+    expected = [pzos.solve(game, solver, seed=7, steps=steps) for steps in (10, 1, 3)]
+    needed = expected[0].queries + expected[0].monitoring
+    plain.calls = 0
+    for steps in (1, 5, 10):
+        with opened(tmp_path / "s.study", game, solver, steps=steps) as study:
+            result = finish(study, game, seed=7)
+    assert bits(result) == bits(expected[0])
+    assert plain.calls == needed
+    for steps, shorter in ((1, expected[1]), (3, expected[2])):
+        with opened(tmp_path / "s.study", game, solver, steps=steps) as study:
+            assert bits(finish(study, game, seed=7)) == bits(shorter)
+    assert plain.calls == needed
+
+
+def test_batched_and_seeded_followers_resume_with_the_same_bits(tmp_path: Path) -> None:
+    mixing = np.cos(np.outer(np.arange(50), np.arange(1, 4)))
+    followers = {
+        "batched": pzos.batched(lambda X: np.abs(X @ mixing.T)),
+        "noisy": pzos.seeded(lambda x, generator: np.abs(x) + generator.normal(size=3)),
+        "common": pzos.seeded(lambda x, generator: np.abs(x) + generator.normal(size=3), common=True),
+    }
+    for name, follower in followers.items():
+        game = problem(follower=follower)
+        expected = pzos.solve(game, pzos.PZOS(batch=2), seed=7, steps=4)
+        with opened(tmp_path / name, game, steps=4) as study:
+            for response in list(pzos.Oracle(game.follower, seed=7).answer(study.batch()))[:3]:
+                study.receive(response)
+        with opened(tmp_path / name, game, steps=4) as study:
+            assert bits(finish(study, game, seed=7)) == bits(expected), name
+
+
+def test_failures_are_part_of_the_record(tmp_path: Path) -> None:
+    game = problem()
+    with opened(tmp_path / "s.study", game) as study:
+        first, second, *_ = study.ask()
+        study.tell(first, game.follower.respond(first.x, None), gap=1e-9)
+        study.fail(second, "no traffic that day\0\ud800")
+    with opened(tmp_path / "s.study", game) as study:
+        assert isinstance(study.journal, Journal)
+        rows = list(study.journal.all_answers())
+        assert study.failures == 1
+        assert len(study.ask()) == 3
+    assert rows[0].gap == 1e-9
+    assert rows[1].failure == "no traffic that day\\0\\ud800"
+
+
+def test_the_clock_goes_on(tmp_path: Path) -> None:
+    game = problem()
+    with opened(tmp_path / "s.study", game, steps=2) as study:
+        study.set_clock(100.0)
+        before = finish(study, game).trace["seconds"]
+    with opened(tmp_path / "s.study", game, steps=3) as study:
+        after = finish(study, game).trace["seconds"]
+    assert before[0] >= 100.0
+    assert np.allclose(after[:2], before[:2], atol=5.0)
+    assert after[2] >= before[1] - 1.0
+    with opened(tmp_path / "s.study", game, steps=None, seconds=50.0) as study:
+        assert study.done or len(study.ask()) == 1
+        assert study.stop is pzos.Stop.SECONDS
+
+
+CHANGES: list[tuple[str, dict[str, Any], dict[str, Any], str]] = [
+    ("seed", {}, {"seed": 8}, "seed: the file has 7, you gave 8"),
+    ("monitor", {}, {"monitor": False}, "monitor: the file has True, you gave False"),
+    ("solver", {}, {"solver": pzos.PZOS(step=0.1, batch=2)}, "solver.step: the file has 0.05, you gave 0.1"),
+    ("method", {}, {"solver": pzos.ZOS(batch=2)}, "solver: the file has pzos.methods.smoothing.PZOS, you gave"),
+    ("x0", {"x0": np.array([1.0, 1.5, 2.5])}, {}, "problem.x0"),
+    ("dimension", {"x0": np.ones(4)}, {}, "problem.dimension: the file has 3, you gave 4"),
+    ("domain", {"domain": pzos.Nonnegative()}, {}, "problem.domain"),
+    ("sense", {"sense": "max"}, {}, "problem.sense: the file has min, you gave max"),
+    ("name", {"name": "other"}, {}, "problem.name: the file has kinks, you gave other"),
+    (
+        "leader",
+        {"leader": pzos.leader_from_functions(lambda x, y: 0.0, lambda x, y: 0 * x, lambda x, y: 0 * y)},
+        {},
+        "problem.leader.name",
+    ),
+]
+
+
+@pytest.mark.parametrize(("what", "game_change", "changed", "named"), CHANGES, ids=[row[0] for row in CHANGES])
+def test_another_study_is_refused_by_name(
+    tmp_path: Path, what: str, game_change: dict[str, Any], changed: dict[str, Any], named: str
+) -> None:
+    game = problem()
+    with opened(tmp_path / "s.study", game) as study:
+        finish(study, game)
+    before = (tmp_path / "s.study").read_bytes()
+    with pytest.raises(pzos.DifferentStudy) as caught:
+        opened(tmp_path / "s.study", problem(**game_change), **changed)
+    assert named in str(caught.value)
+    assert (tmp_path / "s.study").read_bytes() == before
+    with opened(tmp_path / "s.study", game) as study:
+        assert study.done
+
+
+def test_a_leader_that_computes_otherwise_is_found_by_the_replay(tmp_path: Path) -> None:
+    sign = [1.0]
+    leader = pzos.leader_from_functions(
+        lambda x, y: float(y.sum()), lambda x, y: sign[0] * x, lambda x, y: np.ones_like(y), name="moody"
+    )
+    game = problem(leader=leader)
+    with opened(tmp_path / "s.study", game) as study:
+        finish(study, game)
+    sign[0] = -1.0
+    with pytest.raises(pzos.DifferentStudy, match=r"query 1\.0: the stored x is not the one asked now \(x\[0\] was"):
+        opened(tmp_path / "s.study", game)
+
+
+def test_other_versions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    game = problem()
+    opened(tmp_path / "s.study", game).close()
+    monkeypatch.setattr(pzos, "__version__", "9.9.0")
+    with pytest.raises(pzos.DifferentStudy, match=r"written by pzos .*, this is 9\.9\.0"):
+        opened(tmp_path / "s.study", game)
+    opened(tmp_path / "s.study", game, any_version=True).close()
+    monkeypatch.setattr("pzos.durable.replay.FORMAT", 2)
+    with pytest.raises(pzos.DifferentStudy, match="format: the file has 1"):
+        opened(tmp_path / "s.study", game, any_version=True)
+
+
+def test_the_golden_file_of_format_1_still_opens(tmp_path: Path) -> None:
+    path = tmp_path / "golden.study"
+    path.write_bytes((DATA / "format1.study").read_bytes())
+    game = problem()
+    with opened(path, game, any_version=True) as study:
+        assert study.step == 3
+        assert len(study.ask()) == 3
+        result = finish(study, game)
+    assert calls(game) == 14
+    assert bits(result) == bits(pzos.solve(problem(), pzos.PZOS(batch=2), seed=7, steps=6))
+
+
+def test_looking_on_while_another_process_writes(tmp_path: Path) -> None:
+    game = problem()
+    with opened(tmp_path / "s.study", game) as writer:
+        for step in range(3):
+            while writer.step == step:
+                query = writer.ask()[0]
+                writer.tell(query, game.follower.respond(query.x, None))
+            code = (
+                "import sys; sys.path[:0] = sys.argv[2:]; import pzos, durable_problem as d\n"
+                "given = dict(seed=7, steps=6, read_only=True)\n"
+                "s = pzos.Study.open(sys.argv[1], d.problem().known(), pzos.PZOS(batch=2), **given)\n"
+                "print(s.step); s.close()"
+            )
+            command = [sys.executable, "-c", code, str(tmp_path / "s.study"), str(Path(__file__).parents[1]), *sys.path]
+            seen = subprocess.run(command, capture_output=True, text=True, check=True)
+            assert seen.stdout.split() == [str(writer.step)]
+        looking = opened(tmp_path / "s.study", game, read_only=True)
+        with pytest.raises(pzos.InvalidInput, match="read-only"):
+            looking.tell(looking.ask()[0], np.ones(6))
+        assert summary(tmp_path / "s.study").answers == 15
+        looking.close()
+
+
+def test_two_writers_are_refused(tmp_path: Path) -> None:
+    game = problem()
+    with opened(tmp_path / "s.study", game):
+        with pytest.raises(pzos.StudyBusy, match=rf"this process \({os.getpid()}\)"):
+            opened(tmp_path / "s.study", game)
+        code = (
+            "import sys; sys.path[:0] = sys.argv[2:]; import pzos, durable_problem as d\n"
+            "try: pzos.Study.open(sys.argv[1], d.problem().known(), pzos.PZOS(batch=2), seed=7)\n"
+            "except pzos.StudyBusy as error: print(error)"
+        )
+        command = [sys.executable, "-c", code, str(tmp_path / "s.study"), str(Path(__file__).parents[1]), *sys.path]
+        said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        assert f"is being written by process {os.getpid()} on " in said
+    opened(tmp_path / "s.study", game).close()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["s.study"]
+
+
+def test_a_dropped_study_lets_go_of_its_file(tmp_path: Path) -> None:
+    game, path = problem(), tmp_path / "s.study"
+    kept = opened(path, game)
+    with pytest.raises(pzos.StudyBusy):
+        opened(path, game)
+    del kept
+    with opened(path, game) as study:
+        assert study.step == 0
+
+
+def test_an_answer_whose_step_fails_in_the_leader_is_kept(tmp_path: Path) -> None:
+    broken = [True]
+    leader = pzos.leader_from_functions(
+        lambda x, y: float("nan") if broken[0] else float(y.sum()), lambda x, y: x, lambda x, y: y, name="broken"
+    )
+    game = problem(leader=leader)
+    with opened(tmp_path / "s.study", game, steps=1) as study:
+        queries = study.ask()
+        for query in queries[:-1]:
+            study.tell(query, game.follower.respond(query.x, None))
+        for _ in range(2):
+            with pytest.raises(pzos.InvalidLeader):
+                study.tell(queries[-1], game.follower.respond(queries[-1].x, None))
+        with pytest.raises(pzos.InvalidAnswer, match="already answered differently"):
+            study.tell(queries[-1], np.full(6, 9.0))
+    broken[0] = False
+    with opened(tmp_path / "s.study", game, steps=1) as study:
+        assert study.step == 1
+
+
+@pytest.mark.parametrize("path", [3, "", "no/such/folder/s.study"])
+def test_paths_that_cannot_be(path: Any) -> None:
+    with pytest.raises(pzos.InvalidInput, match="path"):
+        pzos.Study.open(path, problem().known(), pzos.PZOS())
+
+
+def test_solve_with_a_path_is_durable(tmp_path: Path) -> None:
+    game = problem()
+    first = pzos.solve(game, pzos.PZOS(), steps=3, path=tmp_path / "s.study")
+    asked = calls(game)
+    again = pzos.solve(game, pzos.PZOS(), steps=3, path=tmp_path / "s.study")
+    assert bits(first) == bits(again)
+    assert calls(game) == asked

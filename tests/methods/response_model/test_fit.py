@@ -1,0 +1,138 @@
+"""The response model: it passes through every answer, its derivative is exact, and it keeps laws and bounds."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from pzos.games.security import SecurityGame
+from pzos.methods.response_model.bounds import Bounds
+from pzos.methods.response_model.fit import Fitter, Shape
+from pzos.methods.response_model.geometry import Scales
+from pzos.methods.response_model.history import first
+
+GAME = SecurityGame.random(7, 8)
+START = GAME.start()
+SCALES = Scales(1.0, 1.0, 0.0)
+
+
+def history_of(respond, n, count=10, seed=0, size=0.3):
+    rng = np.random.default_rng(seed)
+    x = START[:n]
+    history = first(x, respond(x))
+    for _ in range(count):
+        point = np.maximum(x + size * rng.standard_normal(n), 0.0)
+        history = history.append(point, respond(point))
+    return history
+
+
+def fitter(n, lower=0.0):
+    return Fitter(100, np.ones((1, n)), Bounds(np.full(n, lower), np.full(n, np.inf)))
+
+
+@pytest.mark.parametrize("shape", list(Shape))
+@pytest.mark.parametrize("centre", [0, 4])
+def test_the_model_passes_through_every_answer(shape, centre):
+    history = history_of(GAME.response, 8)
+    model = fitter(8, -np.inf).fit(history, centre, shape, SCALES)
+    for x, y in zip(history.points, history.answers, strict=True):
+        np.testing.assert_allclose(model.predict(x), y, atol=1e-5)
+
+
+@pytest.mark.parametrize("shape", [Shape.OWN, Shape.CONSERVING])
+def test_what_the_latent_model_shows_passes_through_answers_at_their_bounds(shape):
+    history = history_of(GAME.response, 8, count=25, size=1.5)
+    assert (history.answers == 0).any()
+    model = fitter(8).fit(history, 0, shape, SCALES)
+    shown = np.array([model.clipped(x) for x in history.points])
+    assert np.abs(shown - history.answers).max() < 2e-3
+    if shape is Shape.CONSERVING:
+        np.testing.assert_allclose(shown.sum(axis=1), GAME.response(START).sum(), rtol=1e-9)
+
+
+@pytest.mark.parametrize("shape", list(Shape))
+@pytest.mark.parametrize("rounding", [0.0, 0.05])
+def test_the_pull_is_the_transposed_jacobian(shape, rounding):
+    history = history_of(GAME.response, 8, count=25, size=1.5)
+    model = fitter(8).fit(history, 0, shape, SCALES).rounded(rounding)
+    x = START + 0.0373
+    y, pull = model.response_and_pull(x)
+    np.testing.assert_allclose(y, model.clipped(x))
+    h = 1e-6
+    jacobian = np.array([(model.clipped(x + h * e) - model.clipped(x - h * e)) / (2 * h) for e in np.eye(8)]).T
+    for g in np.eye(8)[::3]:
+        np.testing.assert_allclose(pull(g), jacobian.T @ g, atol=1e-5)
+
+
+def test_every_linear_law_of_the_answers_is_kept():
+    history = history_of(GAME.response, 8)
+    model = fitter(8, -np.inf).fit(history, 0, Shape.FREE, SCALES)
+    total = history.answers[0].sum()
+    for x in START + np.eye(8):
+        assert model.predict(x).sum() == pytest.approx(total)
+
+
+def test_answers_of_another_size_than_decisions():
+    def respond(x):
+        return np.array([np.abs(x[0] - x[1]), x.sum(), 1.0])
+
+    history = history_of(respond, 5)
+    model = Fitter(100, np.ones((1, 3)), Bounds(np.full(3, -np.inf), np.full(3, np.inf))).fit(
+        history, 0, Shape.FREE, SCALES
+    )
+    for x, y in zip(history.points, history.answers, strict=True):
+        np.testing.assert_allclose(model.predict(x), y, atol=1e-5)
+    assert model.response_and_pull(START[:5])[1](np.ones(3)).shape == (5,)
+
+
+def test_a_single_answer_gives_a_constant():
+    history = first(START, GAME.response(START))
+    model = fitter(8).fit(history, 0, Shape.FREE, None)
+    np.testing.assert_array_equal(model.clipped(START + 1.0), GAME.response(START))
+    assert not model.response_and_pull(START)[1](np.ones(8)).any()
+
+
+def test_noise_is_averaged_out():
+    rng = np.random.default_rng(1)
+    sigma = 0.05
+
+    def noisy(x):
+        return GAME.response(x) + sigma * rng.standard_normal(8)
+
+    history = history_of(noisy, 8, count=60)
+    exact = fitter(8, -np.inf).fit(history, 0, Shape.FREE, Scales(3.0, 0.1, 0.0))
+    aware = fitter(8, -np.inf).fit(history, 0, Shape.FREE, Scales(3.0, 0.1, sigma**2))
+    fresh = START + 0.2 * rng.standard_normal((20, 8))
+    error = {
+        name: np.mean([np.linalg.norm(model.predict(x) - GAME.response(x)) for x in fresh])
+        for name, model in (("exact", exact), ("aware", aware))
+    }
+    assert error["aware"] < 0.8 * error["exact"]
+
+
+def test_structure_predicts_far_better_from_few_answers():
+    game = SecurityGame.random(1, 40)
+    rng = np.random.default_rng(2)
+    history = first(game.start(), game.response(game.start()))
+    for _ in range(4):
+        x = np.maximum(game.start() + 0.1 * rng.standard_normal(40), 0.0)
+        history = history.append(x, game.response(x))
+    fit = Fitter(100, np.ones((1, 40)), Bounds(np.zeros(40), np.full(40, np.inf)))
+    fresh = np.maximum(game.start() + 0.1 * rng.standard_normal((5, 40)), 0.0)
+    errors = {
+        shape: sum(
+            np.linalg.norm(fit.fit(history, 0, shape, Scales(1.0, 0.3, 0.0)).clipped(x) - game.response(x))
+            for x in fresh
+        )
+        for shape in Shape
+    }
+    assert errors[Shape.CONSERVING] < 0.5 * errors[Shape.FREE]
+
+
+def test_tuning_gives_finite_scales_for_every_shape():
+    history = history_of(GAME.response, 8, count=25, size=1.5)
+    for shape in Shape:
+        for start in (None, SCALES):
+            scales = fitter(8).tune(history, 0, shape, start, 0.0)
+            assert np.isfinite([scales.length, scales.weight]).all()
+            assert scales.length > 0.0

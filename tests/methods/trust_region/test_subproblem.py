@@ -1,0 +1,86 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import pzos
+from pzos.methods.trust_region.scale import first_radius
+from pzos.methods.trust_region.subproblem import bounds_of, minimise, on_model
+from pzos.problem.sets import Ball, Box, Nonnegative, Simplex, Whole
+
+GOAL = np.array([2.0, -1.0, 0.5])
+
+
+def bowl(x):
+    return float((x - GOAL) @ (x - GOAL)), 2.0 * (x - GOAL)
+
+
+def test_the_minimiser_in_a_region_is_found():
+    step = minimise(bowl, np.zeros(3), 10.0, Whole(), 50)
+    np.testing.assert_allclose(step.x, GOAL, atol=1e-6)
+    assert step.predicted == pytest.approx(GOAL @ GOAL)
+    assert step.size == pytest.approx(2.0)
+
+
+def test_the_region_and_a_box_cut_the_step():
+    np.testing.assert_allclose(minimise(bowl, np.zeros(3), 0.7, Whole(), 50).x, [0.7, -0.7, 0.5], atol=1e-6)
+    np.testing.assert_allclose(minimise(bowl, np.zeros(3), 0.7, Nonnegative(), 50).x, [0.7, 0.0, 0.5], atol=1e-6)
+    np.testing.assert_allclose(minimise(bowl, np.zeros(3), 0.7, Box(-0.1, 0.3), 50).x, [0.3, -0.1, 0.3], atol=1e-6)
+
+
+@pytest.mark.parametrize("domain", [Simplex(1.0), Ball(np.zeros(3), 1.0)], ids=str)
+def test_other_sets_go_by_projection(domain):
+    start = domain.project(np.full(3, 1 / 3))
+    step = minimise(bowl, start, 10.0, domain, 200)
+    np.testing.assert_allclose(step.x, domain.project(GOAL), atol=1e-4)
+    assert step.predicted > 0
+
+
+def test_a_step_may_start_elsewhere_and_is_measured_from_the_centre():
+    step = minimise(bowl, np.zeros(3), 10.0, Whole(), 50, start=np.ones(3))
+    assert step.predicted == pytest.approx(GOAL @ GOAL)
+
+
+def test_bounds_are_known_of_boxes_only():
+    lower, upper = bounds_of(Box(0.0, np.array([1.0, 2.0])), 2)
+    np.testing.assert_array_equal(upper, [1.0, 2.0])
+    np.testing.assert_array_equal(lower, [0.0, 0.0])
+    assert bounds_of(Simplex(1.0), 2) is None
+
+
+def test_the_objective_on_a_model_has_its_exact_gradient():
+    matrix = np.array([[1.0, 2.0, 0.0], [0.0, 1.0, -1.0]])
+    leader = pzos.leader_from_functions(
+        lambda x, y: float(x @ x + np.sin(y).sum()), lambda x, y: 2 * x, lambda x, y: np.cos(y)
+    )
+
+    class Linear:
+        def response_and_pull(self, x):
+            return matrix @ x, lambda g: matrix.T @ g
+
+    for sign in (1.0, -1.0):
+        objective = on_model(leader, sign, Linear())
+        value, gradient = objective(GOAL)
+        assert value == sign * leader.value(GOAL, matrix @ GOAL)
+        h = 1e-6
+        numerical = [(objective(GOAL + h * e)[0] - objective(GOAL - h * e)[0]) / (2 * h) for e in np.eye(3)]
+        np.testing.assert_allclose(gradient, numerical, atol=1e-6)
+
+
+@pytest.mark.parametrize("scale", [1e-4, 1.0, 1e4])
+def test_the_first_radius_follows_the_leader(scale):
+    leader = pzos.leader_from_functions(
+        lambda x, y: float((x - scale) @ (x - scale)), lambda x, y: 2 * (x - scale), lambda x, y: 0 * y
+    )
+    assert first_radius(leader, 1.0, np.zeros(3), np.zeros(2), Whole()) == pytest.approx(scale, rel=1e-3)
+
+
+def test_without_a_minimiser_the_size_of_x0_and_the_set_decide():
+    leader = pzos.leader_from_functions(lambda x, y: float(x.sum()), lambda x, y: np.ones_like(x), lambda x, y: 0 * y)
+    x0 = np.full(3, 8.0)
+    assert first_radius(leader, 1.0, x0, np.zeros(1), Whole()) == pytest.approx(4.0)
+    assert first_radius(leader, 1.0, np.full(3, 0.5), np.zeros(1), Box(0.0, 1.0)) <= 0.5
+    flat = pzos.leader_from_functions(lambda x, y: float(y.sum()), lambda x, y: 0 * x, lambda x, y: 0 * y + 1)
+    assert first_radius(flat, 1.0, np.zeros(3), np.zeros(1), Whole()) == 0.5
+    in_simplex = first_radius(flat, 1.0, np.full(3, 1 / 3), np.zeros(1), Simplex(1.0))
+    assert 0.0 < in_simplex <= 0.5

@@ -1,0 +1,144 @@
+"""Laws of the Euclidean projection, stated once and held by every set."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, strategies as st
+from hypothesis.extra.numpy import arrays
+
+import pzos
+from pzos.base.types import Vector
+from pzos.problem.sets import Domain
+
+NUMBERS = st.floats(-1e6, 1e6, allow_nan=False, allow_subnormal=False)
+SIZES = st.floats(1e-3, 1e3)
+
+
+@st.composite
+def sets_and_points(draw: Any, count: int = 2) -> tuple[Domain, list[Vector]]:
+    d = draw(st.integers(1, 6))
+    points = [draw(arrays(np.float64, d, elements=NUMBERS)) for _ in range(count)]
+    kind = draw(st.sampled_from(["whole", "nonnegative", "box", "open box", "simplex", "budget", "ball"]))
+    if kind in ("box", "open box"):
+        ends = np.sort(draw(arrays(np.float64, (2, d), elements=NUMBERS)), axis=0)
+        return pzos.Box(ends[0], ends[1] if kind == "box" else np.inf), points
+    if kind == "ball":
+        return pzos.Ball(draw(arrays(np.float64, d, elements=st.floats(-10, 10))), draw(SIZES)), points
+    if kind in ("simplex", "budget"):
+        return (pzos.Simplex if kind == "simplex" else pzos.Budget)(draw(SIZES)), points
+    return (pzos.Whole() if kind == "whole" else pzos.Nonnegative()), points
+
+
+def scale(*points: Vector) -> float:
+    return max(1.0, *(float(np.abs(p).max()) for p in points))
+
+
+@given(sets_and_points())
+def test_projection_lies_in_the_set_and_leaves_its_argument_alone(case: tuple[Domain, list[Vector]]) -> None:
+    domain, (x, _) = case
+    before = x.copy()
+    projected = domain.project(x)
+    np.testing.assert_array_equal(x, before)
+    assert projected.dtype == np.float64
+    assert projected.shape == x.shape
+    assert domain.contains(projected, 1e-9)
+
+
+@given(sets_and_points())
+def test_projection_is_idempotent(case: tuple[Domain, list[Vector]]) -> None:
+    domain, (x, _) = case
+    once = domain.project(x)
+    np.testing.assert_allclose(domain.project(once), once, rtol=1e-12, atol=1e-12 * scale(once))
+
+
+@given(sets_and_points())
+def test_projection_is_nonexpansive(case: tuple[Domain, list[Vector]]) -> None:
+    domain, (x, z) = case
+    moved = np.linalg.norm(domain.project(x) - domain.project(z))
+    assert moved <= np.linalg.norm(x - z) * (1 + 1e-12) + 1e-12 * scale(x, z)
+
+
+@given(sets_and_points())
+def test_projection_solves_the_variational_inequality(case: tuple[Domain, list[Vector]]) -> None:
+    """P(x) is the only point p of the set with (x - p) . (z - p) <= 0 for every z of the set."""
+    domain, (x, other) = case
+    p, z = domain.project(x), domain.project(other)
+    size = scale(x, p, z)
+    assert (x - p) @ (z - p) <= 1e-10 * size**2
+
+
+@given(sets_and_points(count=1))
+def test_points_of_the_set_stay(case: tuple[Domain, list[Vector]]) -> None:
+    domain, (x,) = case
+    inside = domain.project(x)
+    assume(domain.contains(inside, 0.0))
+    np.testing.assert_allclose(domain.project(inside), inside, rtol=1e-14, atol=1e-14 * scale(inside))
+
+
+def nearest_on_face(x: Vector, total: float, keep: tuple[bool, ...]) -> Vector:
+    """Return the nearest point of {z: z_i = 0 outside ``keep``, sum z = total}, without its signs."""
+    z = np.where(keep, x, 0.0)
+    return np.where(keep, z + (total - z.sum()) / sum(keep), 0.0)
+
+
+@given(arrays(np.float64, st.integers(1, 5), elements=st.floats(-20, 20)), st.floats(0.1, 30))
+def test_simplex_and_budget_agree_with_all_faces_tried(x: Vector, total: float) -> None:
+    faces = [keep for keep in product([True, False], repeat=x.size) if any(keep)]
+    candidates = [z for keep in faces if (z := nearest_on_face(x, total, keep)).min() >= -1e-9]
+    best = min(candidates, key=lambda z: float((x - z) @ (x - z)))
+    np.testing.assert_allclose(pzos.Simplex(total).project(x), best, atol=1e-7)
+    clipped = np.maximum(x, 0.0)
+    expected = clipped if clipped.sum() <= total else best
+    np.testing.assert_allclose(pzos.Budget(total).project(x), expected, atol=1e-7)
+
+
+@pytest.mark.parametrize("domain", [pzos.Box([-1.0, 0.0], [0.5, 2.0]), pzos.Ball([0.3, -0.2], 1.1), pzos.Nonnegative()])
+def test_agrees_with_a_fine_grid(domain: Domain) -> None:
+    axis = np.linspace(-4.0, 4.0, 161)
+    grid = np.array([point for point in product(axis, axis) if domain.contains(np.array(point), 1e-9)])
+    for x in np.array([[3.0, -2.0], [-2.5, 3.5], [0.1, 0.2], [-3.0, -3.0]]):
+        nearest = np.linalg.norm(grid - x, axis=1).min()
+        ours = np.linalg.norm(domain.project(x) - x)
+        assert nearest - 0.05 <= ours <= nearest + 1e-9
+
+
+@pytest.mark.parametrize("large", [1e10, 1e17, 1e300])
+def test_simplex_survives_numbers_that_drown_its_total(large: float) -> None:
+    np.testing.assert_array_equal(pzos.Simplex(1.0).project(np.array([large, 0.0, -large])), [1.0, 0.0, 0.0])
+    np.testing.assert_allclose(pzos.Budget(1.0).project(np.array([large, large])), [0.5, 0.5])
+
+
+def test_contains_says_no() -> None:
+    outside = {
+        pzos.Nonnegative(): [-1e-3, 1.0],
+        pzos.Box(0, 1): [0.5, 1.001],
+        pzos.Simplex(1.0): [0.5, 0.6],
+        pzos.Budget(1.0): [0.5, 0.6],
+        pzos.Ball(0.0, 1.0): [0.8, 0.7],
+    }
+    for domain, point in outside.items():
+        assert not domain.contains(np.array(point)), domain
+        assert isinstance(domain, Domain)
+
+
+def test_bounds_are_copied_and_read_only() -> None:
+    lower = np.zeros(2)
+    box = pzos.Box(lower, 1)
+    lower[0] = 9.0
+    assert box.lower.tolist() == [0.0, 0.0]
+    with pytest.raises(ValueError, match="read-only"):
+        box.lower[0] = 1.0
+
+
+def test_a_set_of_another_dimension_names_the_entry() -> None:
+    assert pzos.Box([0, 0], 1).faults(2) == []
+    assert pzos.Box([0, 0], 1).faults(3) == [
+        "domain: Box.lower has 2 entries: expected 3; give one number per entry of x0"
+    ]
+    assert pzos.Ball([0, 0], 1).faults(3) == [
+        "domain: Ball.center has 2 entries: expected 3; give one number per entry of x0"
+    ]
