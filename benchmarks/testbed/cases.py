@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from pzos.answers.oracle import Oracle
-from pzos.base.errors import Faults
+from pzos.base.checks import Faults
 from pzos.base.keys import Keys, Role
 from pzos.base.types import Query, Vector
 from pzos.games.cournot import CournotGame

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pzos.base.errors import Faults
+from pzos.base.checks import Faults
 from pzos.base.types import Matrix, Vector
 from testbed.cases import Case, make
 from testbed.composite_peers import COMPOSITE

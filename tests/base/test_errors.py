@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from pzos.base import errors
-from pzos.base.errors import Faults, InvalidInput, MissingExtra, PzosError, shown
+from pzos.base.checks import Faults, shown
+from pzos.base.errors import InvalidInput, MissingExtra, PzosError
 
 
 def test_faults_are_collected() -> None:

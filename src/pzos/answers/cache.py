@@ -19,7 +19,8 @@ from typing import Any
 import numpy as np
 from numpy.random import Generator
 
-from pzos.base.errors import DamagedStudy, Faults, PzosError
+from pzos.base.checks import Faults
+from pzos.base.errors import DamagedStudy, PzosError
 from pzos.base.fingerprint import describe_function
 from pzos.base.rows import as_array, as_bytes
 from pzos.base.types import Vector

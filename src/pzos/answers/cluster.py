@@ -17,7 +17,8 @@ from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 from pzos.answers.workers import Workers, outcome, packed
-from pzos.base.errors import Faults, FollowerFailure, InvalidInput, MissingExtra, PzosError
+from pzos.base.checks import Faults
+from pzos.base.errors import FollowerFailure, InvalidInput, MissingExtra, PzosError
 from pzos.base.threads import pin_threads
 
 T = TypeVar("T")

@@ -21,7 +21,8 @@ import numpy as np
 from numpy.random import Generator
 
 from pzos.answers.processes import kill_group, kill_tree
-from pzos.base.errors import Faults, FollowerFailure, FollowerTimeout
+from pzos.base.checks import Faults
+from pzos.base.errors import FollowerFailure, FollowerTimeout
 from pzos.base.threads import ONE_THREAD
 from pzos.base.types import Vector
 from pzos.problem.follower import Answer, Follower

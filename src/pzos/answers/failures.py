@@ -18,7 +18,8 @@ import numpy as np
 
 from pzos.answers.oracle import Oracle, abandon, outcome_of, respond, respond_all
 from pzos.answers.workers import Workers
-from pzos.base.errors import Faults, FollowerFailure, FollowerTimeout, PzosError
+from pzos.base.checks import Faults
+from pzos.base.errors import FollowerFailure, FollowerTimeout, PzosError
 from pzos.base.types import Query, Response, Vector, all_finite
 
 Policy = Literal["raise", "drop"]

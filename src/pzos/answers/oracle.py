@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.random import Generator
 
-from pzos.base.errors import Faults, FollowerFailure, PzosError, shown
+from pzos.base.checks import Faults, shown
+from pzos.base.errors import FollowerFailure, PzosError
 from pzos.base.keys import Keys, Role
 from pzos.base.types import CACHED_SECONDS, FLOAT64, Purpose, Query, Response, Vector, float_array
 from pzos.problem.follower import Answer, Follower, as_follower

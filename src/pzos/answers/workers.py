@@ -22,7 +22,8 @@ from multiprocessing.process import BaseProcess
 from typing import Any, NamedTuple
 
 from pzos.answers.processes import kill_group, kill_tree
-from pzos.base.errors import Faults, FollowerFailure, FollowerTimeout, InvalidInput, PzosError, shown
+from pzos.base.checks import Faults, shown
+from pzos.base.errors import FollowerFailure, FollowerTimeout, InvalidInput, PzosError
 from pzos.base.threads import ONE_THREAD, pin_threads
 
 _environment = threading.Lock()

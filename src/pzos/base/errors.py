@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 
 class PzosError(Exception):
     """Base class of every error this package raises on purpose."""
@@ -71,46 +69,3 @@ class MissingExtra(PzosError, ImportError):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), self._arguments  # the message alone would not rebuild it in another process
-
-
-def shown(value: Any, limit: int = 60) -> str:
-    """Return a short, one-line form of ``value`` for an error message."""
-    if isinstance(value, np.ndarray) and value.size > 6:
-        text = f"array of shape {value.shape}, dtype {value.dtype}"
-    else:
-        text = " ".join(repr(value).split())
-    return text if len(text) <= limit else text[: limit - 3] + "..."
-
-
-class Faults:
-    """Collects every fault of a call, so that the user sees them all in one error.
-
-    >>> faults = Faults("PZOS")
-    >>> faults.check(-1.0 > 0, "step", -1.0, "a positive number", "try step=0.05")
-    False
-    >>> faults.raise_if_any()
-    Traceback (most recent call last):
-    pzos.base.errors.InvalidInput: PZOS: step = -1.0: expected a positive number; try step=0.05
-    """
-
-    def __init__(self, where: str) -> None:
-        self.where = where
-        self.messages: list[str] = []
-
-    def check(self, ok: bool | np.bool_, argument: str, value: Any, expected: str, remedy: str) -> bool:
-        """Note a fault unless ``ok``; returns ``ok`` so that dependent checks can be skipped."""
-        if not ok:
-            self.messages.append(f"{argument} = {shown(value)}: expected {expected}; {remedy}")
-        return bool(ok)
-
-    def add(self, message: str) -> None:
-        """Note a fault in words of its own."""
-        self.messages.append(message)
-
-    def raise_if_any(self) -> None:
-        """Raise one InvalidInput that lists all faults noted so far."""
-        if len(self.messages) == 1:
-            raise InvalidInput(f"{self.where}: {self.messages[0]}")
-        if self.messages:
-            listing = "\n".join(f"  - {message}" for message in self.messages)
-            raise InvalidInput(f"{self.where}: {len(self.messages)} faults\n{listing}")

@@ -16,7 +16,7 @@ from math import sqrt
 import numpy as np
 from numpy.random import Generator, Philox
 
-from pzos.base.errors import Faults
+from pzos.base.checks import Faults
 from pzos.base.types import Matrix, Vector, dot
 
 _WORD = 2**64

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from pzos.answers.oracle import Oracle
-from pzos.base.errors import Faults, FollowerFailure
+from pzos.base.checks import Faults
+from pzos.base.errors import FollowerFailure
 from pzos.base.types import Vector
 from pzos.cli.sources import Source, add_names, sources
 from pzos.problem.problem import Problem, require_problem

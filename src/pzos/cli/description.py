@@ -32,7 +32,8 @@ from pathlib import Path
 from typing import Any
 
 import pzos
-from pzos.base.errors import Faults, InvalidInput, PzosError
+from pzos.base.checks import Faults
+from pzos.base.errors import InvalidInput, PzosError
 from pzos.methods.default import choose
 from pzos.problem.leader import Leader
 from pzos.problem.problem import Problem

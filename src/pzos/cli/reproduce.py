@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pzos
 from pzos.answers.cluster import as_executor
-from pzos.base.errors import Faults
+from pzos.base.checks import Faults
 from pzos.experiments import goldstein as goldstein_figure, routing as routing_figures, security as security_figures
 from pzos.experiments.compute import compute_missing
 from pzos.experiments.context import Context, FigureReport

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pzos.base.errors import Faults
+from pzos.base.checks import Faults
 from pzos.cli.description import load, read_description
 from pzos.problem.problem import Problem, require_problem
 

@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pzos.base.errors import Faults, InvalidInput
+from pzos.base.checks import Faults
+from pzos.base.errors import InvalidInput
 from pzos.base.rows import StoredAnswer, as_bytes
 from pzos.base.types import Query, Vector
 from pzos.cli.shared import add_json, described, emit, limits_of, open_study

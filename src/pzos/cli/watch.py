@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pzos.base.errors import Faults, MissingExtra
+from pzos.base.checks import Faults
+from pzos.base.errors import MissingExtra
 from pzos.base.rows import StoredAnswer, as_array
 from pzos.base.types import Purpose
 from pzos.cli.sources import add_names, sources

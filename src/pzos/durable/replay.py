@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 import pzos
-from pzos.base.errors import DamagedStudy, DifferentStudy, Faults
+from pzos.base.checks import Faults
+from pzos.base.errors import DamagedStudy, DifferentStudy
 from pzos.base.fingerprint import describe, describe_function, differences, listed
 from pzos.base.rows import StoredAnswer, as_array, as_bytes
 from pzos.base.types import Purpose, Query

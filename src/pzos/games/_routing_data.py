@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pzos.base.errors import Faults, InvalidInput
+from pzos.base.checks import Faults
+from pzos.base.errors import InvalidInput
 from pzos.base.keys import Keys, Role
 from pzos.base.types import Matrix, Vector
 

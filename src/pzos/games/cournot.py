@@ -21,8 +21,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pzos.base.arrays import as_rows, check_entries, frozen_array, frozen_vector
-from pzos.base.errors import Faults, NotConverged
+from pzos.base.checks import Faults, as_rows, check_entries, frozen_array, frozen_vector
+from pzos.base.errors import NotConverged
 from pzos.base.keys import Keys, Role
 from pzos.base.types import Matrix, Vector
 from pzos.problem.leader import Leader, leader_from_functions

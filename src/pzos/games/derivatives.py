@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from pzos.base.arrays import as_rows
+from pzos.base.checks import as_rows
 from pzos.base.types import Matrix, Vector, dot
 from pzos.games.security import SecurityGame
 

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pzos.base.errors import Faults
+from pzos.base.checks import Faults
 from pzos.base.types import Matrix, Vector
 from pzos.games._routing.solver import Equilibrium, Solver, Statistics
 from pzos.games._routing_data import checked_edges, checked_tolls, checked_travellers, draw_instance

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from pzos.base.arrays import frozen_vector, not_finite, shaped_rows
-from pzos.base.errors import Faults, NotConverged
+from pzos.base.checks import Faults, frozen_vector, not_finite, shaped_rows
+from pzos.base.errors import NotConverged
 from pzos.base.keys import Keys, Role
 from pzos.base.types import Matrix, Vector
 from pzos.problem.leader import Leader, leader_from_functions

@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pzos.base.arrays import as_rows, frozen_vector
-from pzos.base.errors import Faults, FollowerFailure, NotConverged
+from pzos.base.checks import Faults, as_rows, frozen_vector
+from pzos.base.errors import FollowerFailure, NotConverged
 from pzos.base.types import Matrix, Sense, Vector, dot
 from pzos.games import _golden_ratio as golden_ratio
 from pzos.games._vi_newton import finite_difference_jacobian, natural_map, newton_finish

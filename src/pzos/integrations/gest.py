@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from pzos.base.errors import Faults
+from pzos.base.checks import Faults
 from pzos.base.types import Query, Sense
 from pzos.methods.solver import AnySolver
 from pzos.problem.leader import Leader

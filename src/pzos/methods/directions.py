@@ -20,7 +20,7 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from pzos.base.errors import Faults
+from pzos.base.checks import Faults
 from pzos.base.keys import Keys, Role
 from pzos.base.types import Matrix, Vector
 from pzos.methods.estimators import sphere_directions

@@ -23,7 +23,7 @@ from math import sqrt
 
 import numpy as np
 
-from pzos.base.errors import Faults
+from pzos.base.checks import Faults
 from pzos.base.types import LeaderValue, Matrix, Vector, dot
 from pzos.methods.estimators import Probe
 from pzos.methods.schedules import check_positive

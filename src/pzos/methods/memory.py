@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from pzos.base.errors import Faults
+from pzos.base.checks import Faults
 from pzos.base.types import LeaderValue, Vector, dot
 from pzos.methods.differences import Differences, OneSided, ProbePlan, Reading
 from pzos.methods.directions import Cycled, Directions, Independent

@@ -27,7 +27,8 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
-from pzos.base.errors import Faults, InvalidInput
+from pzos.base.checks import Faults
+from pzos.base.errors import InvalidInput
 from pzos.base.types import LeaderValue, Vector, dot
 from pzos.methods.estimators import Probe
 

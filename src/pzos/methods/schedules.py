@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
-from pzos.base.errors import Faults, InvalidInput, shown
+from pzos.base.checks import Faults, shown
+from pzos.base.errors import InvalidInput
 from pzos.base.types import as_number
 
 

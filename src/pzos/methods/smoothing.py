@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pzos.base.errors import Faults
+from pzos.base.checks import Faults
 from pzos.base.types import Vector, dot
 from pzos.methods.estimators import (
     Answers,

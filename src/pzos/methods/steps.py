@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from math import sqrt
 from typing import NamedTuple, Protocol, TypeGuard, runtime_checkable
 
-from pzos.base.errors import Faults
+from pzos.base.checks import Faults
 from pzos.base.types import Vector, dot
 from pzos.methods.schedules import Schedule, check_positive, check_schedule, value_at
 

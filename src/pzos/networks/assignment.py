@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from pzos.base.errors import Faults
+from pzos.base.checks import Faults
 from pzos.base.types import Matrix, Vector
 from pzos.networks.demand import Indices
 from pzos.networks.equilibrium import solver

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from pzos.base.errors import Faults
+from pzos.base.checks import Faults
 from pzos.base.keys import Keys, Role
 from pzos.base.types import Matrix, Vector
 from pzos.networks.demand import Demand

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from pzos.base.errors import Faults
+from pzos.base.checks import Faults
 from pzos.base.types import Matrix, Vector
 
 Indices = npt.NDArray[np.int64]

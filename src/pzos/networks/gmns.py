@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pzos.base.errors import Faults
+from pzos.base.checks import Faults
 from pzos.networks.errors import FileFaults, read_lines
 from pzos.networks.network import Network
 from pzos.networks.tables import network_from_table

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from pzos.base.errors import Faults, InvalidInput
+from pzos.base.checks import Faults
+from pzos.base.errors import InvalidInput
 from pzos.base.types import Vector
 
 if TYPE_CHECKING:

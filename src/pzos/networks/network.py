@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from pzos.base.errors import Faults
+from pzos.base.checks import Faults
 from pzos.base.types import Vector
 from pzos.networks.demand import Demand, Indices, UserClass
 from pzos.networks.latency import Latency

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pzos.base.errors import Faults
+from pzos.base.checks import Faults
 from pzos.base.types import LeaderValue, Sense, Vector
 from pzos.networks.demand import Indices
 from pzos.networks.network import Network

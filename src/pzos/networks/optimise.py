@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pzos.answers.oracle import Oracle
-from pzos.base.errors import Faults, FollowerFailure
+from pzos.base.checks import Faults
+from pzos.base.errors import FollowerFailure
 from pzos.base.types import Purpose, Query, Vector
 from pzos.networks.tolls import TollFollower, marginal_cost_tolls
 from pzos.problem.problem import Problem

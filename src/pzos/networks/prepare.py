@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pzos.base.errors import Faults
+from pzos.base.checks import Faults
 from pzos.base.types import Matrix
 from pzos.networks.demand import Indices
 from pzos.networks.equilibrium.columns import Trips

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pzos.base.errors import Faults
+from pzos.base.checks import Faults
 from pzos.base.types import Vector
 from pzos.networks.demand import Demand
 from pzos.networks.latency import Latency

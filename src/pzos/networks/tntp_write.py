@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pzos.base.errors import Faults
+from pzos.base.checks import Faults
 from pzos.base.types import Vector
 from pzos.networks.assignment import Assignment
 from pzos.networks.network import Network

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pzos.base.errors import Faults
+from pzos.base.checks import Faults
 from pzos.base.types import Matrix, Sense, Vector
 from pzos.networks.assignment import Assignment
 from pzos.networks.demand import Indices

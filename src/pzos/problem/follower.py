@@ -13,7 +13,8 @@ from typing import Any, final
 import numpy as np
 from numpy.random import Generator
 
-from pzos.base.errors import Faults, FollowerFailure
+from pzos.base.checks import Faults
+from pzos.base.errors import FollowerFailure
 from pzos.base.types import Matrix, Vector
 
 

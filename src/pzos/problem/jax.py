@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from pzos.base.errors import InvalidInput, MissingExtra, shown
+from pzos.base.checks import shown
+from pzos.base.errors import InvalidInput, MissingExtra
 from pzos.base.types import Vector
 from pzos.problem.leader import Leader
 

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from pzos.base.errors import Faults, InvalidLeader, shown
+from pzos.base.checks import Faults, shown
+from pzos.base.errors import InvalidLeader
 from pzos.base.types import FLOAT64, LeaderValue, Vector, all_finite
 
 ValueFunction = Callable[[Vector, Vector], Any]

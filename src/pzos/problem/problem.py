@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pzos.base.errors import Faults, InvalidInput, shown
+from pzos.base.checks import Faults, shown
+from pzos.base.errors import InvalidInput
 from pzos.base.types import Sense, Vector, float_array
 from pzos.problem.follower import Follower, as_follower
 from pzos.problem.leader import Leader

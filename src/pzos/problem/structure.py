@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pzos.base.errors import Faults, shown
+from pzos.base.checks import Faults, shown
 from pzos.base.types import Matrix, Vector
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from pzos.base.errors import InvalidInput, MissingExtra, shown
+from pzos.base.checks import shown
+from pzos.base.errors import InvalidInput, MissingExtra
 from pzos.base.types import Vector
 from pzos.problem.leader import Leader
 

@@ -11,8 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from pzos.base.arrays import check_entries, frozen_array
-from pzos.base.errors import Faults
+from pzos.base.checks import Faults, check_entries, frozen_array
 from pzos.base.types import Matrix, Vector
 from pzos.problem._halfspaces import HalfSpaces
 from pzos.problem.sets import Domain

@@ -31,7 +31,7 @@ from math import cbrt, isfinite, log, sqrt
 
 import numpy as np
 
-from pzos.base.errors import Faults
+from pzos.base.checks import Faults
 from pzos.base.types import Matrix, Vector, dot
 
 #: Below this many samples the moments that enter the bound mean nothing.

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from pzos.base.errors import Faults
+from pzos.base.checks import Faults
 from pzos.base.keys import Keys, Role
 from pzos.base.types import LeaderValue, Matrix, Purpose, Vector, dot
 from pzos.methods.estimators import Answers, Plan, TwoPointPlan, two_point_plan

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import exp, inf, isfinite, lgamma, pi, sqrt
 
-from pzos.base.errors import Faults
+from pzos.base.checks import Faults
 
 
 def smoothing_constant(dimension: int) -> float:

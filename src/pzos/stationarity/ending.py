@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from pzos.base.errors import Faults
+from pzos.base.checks import Faults
 from pzos.methods.solver import Task
 from pzos.stationarity.bounds import FEWEST
 from pzos.stationarity.certificate import Certificate, CertificateSolver

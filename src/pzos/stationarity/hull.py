@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pzos.base.errors import Faults, NotConverged
+from pzos.base.checks import Faults
+from pzos.base.errors import NotConverged
 from pzos.base.types import Matrix, Vector, dot
 
 _MOST_STEPS = 10_000

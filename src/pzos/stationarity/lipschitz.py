@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from pzos.base.errors import Faults
+from pzos.base.checks import Faults
 from pzos.base.keys import Role
 from pzos.base.types import LeaderValue, Purpose, Vector, dot
 from pzos.methods.estimators import Answers, Plan

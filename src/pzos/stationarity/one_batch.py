@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from pzos.base.errors import Faults, FollowerFailure
+from pzos.base.checks import Faults
+from pzos.base.errors import FollowerFailure
 from pzos.base.types import Vector
 from pzos.methods.estimators import Answers, Plan
 from pzos.methods.solver import Outcome, Stop, Task

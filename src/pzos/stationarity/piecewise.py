@@ -15,7 +15,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.polynomial import chebyshev
 
-from pzos.base.errors import Faults, NotConverged
+from pzos.base.checks import Faults
+from pzos.base.errors import NotConverged
 from pzos.base.types import Vector, dot
 from pzos.problem.leader import Leader
 from pzos.stationarity.schedules import Notion

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import ceil, isfinite, sqrt
 from typing import Literal
 
-from pzos.base.errors import Faults
+from pzos.base.checks import Faults
 from pzos.stationarity.constants import Constants
 
 Notion = Literal["partial", "full"]

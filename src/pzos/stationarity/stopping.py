@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from pzos.base.errors import Faults, shown
+from pzos.base.checks import Faults, shown
 from pzos.base.types import Vector
 from pzos.methods.default import foresee
 from pzos.methods.estimators import Answers, Plan

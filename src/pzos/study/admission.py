@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from pzos.base.errors import Faults, InvalidAnswer, shown
+from pzos.base.checks import Faults, shown
+from pzos.base.errors import InvalidAnswer
 from pzos.base.types import Query, Response, Vector, float_array
 from pzos.problem.problem import Known, Problem
 

@@ -7,7 +7,7 @@ from math import isfinite
 
 import numpy as np
 
-from pzos.base.errors import Faults
+from pzos.base.checks import Faults
 from pzos.base.types import as_number
 
 #: What a run without any limit is given, so that ``while not study.done`` ends.

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from pzos.base.errors import Faults
+from pzos.base.checks import Faults
 from pzos.base.keys import Role
 from pzos.base.threads import one_blas_thread
 from pzos.base.types import LeaderValue, Purpose, Vector

@@ -8,7 +8,7 @@ from enum import Enum
 
 import numpy as np
 
-from pzos.base.errors import Faults
+from pzos.base.checks import Faults
 from pzos.base.keys import Keys, Role
 from pzos.base.types import Matrix, Vector
 from pzos.methods.estimators import Plan

@@ -22,7 +22,8 @@ from xml.etree import ElementTree
 import numpy as np
 import numpy.typing as npt
 
-from pzos.base.errors import Faults, FollowerFailure, MissingExtra
+from pzos.base.checks import Faults
+from pzos.base.errors import FollowerFailure, MissingExtra
 from pzos.base.keys import Keys, Role
 from pzos.base.types import Vector
 from pzos.networks.maps import layout

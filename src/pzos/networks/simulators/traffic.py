@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 from numpy.random import Generator
 
-from pzos.base.errors import Faults
+from pzos.base.checks import Faults
 from pzos.base.types import Matrix, Vector
 from pzos.networks.demand import Indices
 from pzos.networks.network import Network

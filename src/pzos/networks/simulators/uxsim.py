@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pzos.base.errors import Faults, MissingExtra
+from pzos.base.checks import Faults
+from pzos.base.errors import MissingExtra
 from pzos.base.types import Vector
 from pzos.networks.maps import layout
 from pzos.networks.network import Network

@@ -1,0 +1,230 @@
+"""What arguments must be, declared as data and checked in one place; every fault of a call is reported at once.
+
+A field of a frozen value says what it must be where it is declared, and ``check_fields`` checks all of them:
+
+    @dataclass(frozen=True, slots=True)
+    class Rule:
+        attempts: int = checked(whole(1, "try 3"), default=3)
+        wait: float = checked(at_least(0, "seconds, 0 or more", "try wait=1.0"), default=1.0)
+
+        def __post_init__(self) -> None:
+            check_fields(self)
+
+Arguments of a function are checked by the same constraints:
+
+    faults = Faults("solve")
+    whole(1, "try 300").note(faults, "queries", queries)
+    faults.raise_if_any()
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from math import isfinite
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from pzos.base.errors import InvalidInput
+from pzos.base.types import Matrix, Vector, as_number
+
+
+def shown(value: Any, limit: int = 60) -> str:
+    """Return a short, one-line form of ``value`` for an error message."""
+    if isinstance(value, np.ndarray) and value.size > 6:
+        text = f"array of shape {value.shape}, dtype {value.dtype}"
+    else:
+        text = " ".join(repr(value).split())
+    return text if len(text) <= limit else text[: limit - 3] + "..."
+
+
+class Faults:
+    """Collects every fault of a call, so that the user sees them all in one error.
+
+    >>> faults = Faults("PZOS")
+    >>> faults.check(-1.0 > 0, "step", -1.0, "a positive number", "try step=0.05")
+    False
+    >>> faults.raise_if_any()
+    Traceback (most recent call last):
+    pzos.base.errors.InvalidInput: PZOS: step = -1.0: expected a positive number; try step=0.05
+    """
+
+    def __init__(self, where: str) -> None:
+        self.where = where
+        self.messages: list[str] = []
+
+    def check(self, ok: bool | np.bool_, argument: str, value: Any, expected: str, remedy: str) -> bool:
+        """Note a fault unless ``ok``; returns ``ok`` so that dependent checks can be skipped."""
+        if not ok:
+            self.messages.append(f"{argument} = {shown(value)}: expected {expected}; {remedy}")
+        return bool(ok)
+
+    def add(self, message: str) -> None:
+        """Note a fault in words of its own."""
+        self.messages.append(message)
+
+    def raise_if_any(self) -> None:
+        """Raise one InvalidInput that lists all faults noted so far."""
+        if len(self.messages) == 1:
+            raise InvalidInput(f"{self.where}: {self.messages[0]}")
+        if self.messages:
+            listing = "\n".join(f"  - {message}" for message in self.messages)
+            raise InvalidInput(f"{self.where}: {len(self.messages)} faults\n{listing}")
+
+
+class Must(NamedTuple):
+    """What an argument must be: a test, the expectation in words, and what to try instead."""
+
+    holds: Callable[[Any], bool]
+    expected: str
+    remedy: str
+
+    def note(self, faults: Faults, argument: str, value: Any) -> bool:
+        """Note a fault unless the value is as it must be; returns whether it is."""
+        return faults.check(self.holds(value), argument, value, self.expected, self.remedy)
+
+    def or_none(self) -> Must:
+        """Return the same constraint, with None allowed."""
+        return self._replace(holds=lambda value: value is None or self.holds(value))
+
+
+def is_whole(value: Any, least: int = 0) -> bool:
+    """Tell whether ``value`` is a whole number, ``least`` or more; True and False are none."""
+    return isinstance(value, int | np.integer) and not isinstance(value, bool) and bool(value >= least)
+
+
+def whole(least: int, remedy: str) -> Must:
+    """A whole number, ``least`` or more."""
+    return Must(lambda value: is_whole(value, least), f"a whole number, {least} or more", remedy)
+
+
+def number(holds: Callable[[float], bool], expected: str, remedy: str) -> Must:
+    """A single finite real number for which ``holds``."""
+
+    def fits(value: Any) -> bool:
+        plain = as_number(value)
+        return plain is not None and isfinite(plain) and bool(holds(plain))
+
+    return Must(fits, expected, remedy)
+
+
+def positive(remedy: str, expected: str = "a positive number") -> Must:
+    """A finite number above 0."""
+    return number(lambda value: value > 0, expected, remedy)
+
+
+def at_least(least: float, expected: str, remedy: str) -> Must:
+    """A finite number, ``least`` or more."""
+    return number(lambda value: value >= least, expected, remedy)
+
+
+def one_of(choices: tuple[Any, ...], remedy: str = "choose one", expected: str = "") -> Must:
+    """One of a few values."""
+    words = expected or " or ".join(filter(None, [", ".join(map(repr, choices[:-1])), repr(choices[-1])]))
+    return Must(lambda value: any(value is choice or value == choice for choice in choices), words, remedy)
+
+
+def instance_of(kind: type, expected: str, remedy: str) -> Must:
+    """An instance of ``kind``."""
+    return Must(lambda value: isinstance(value, kind), expected, remedy)
+
+
+def checked(must: Must, **settings: Any) -> Any:
+    """Return a dataclass field that carries what it must be; ``settings`` are those of ``dataclasses.field``."""
+    return dataclasses.field(metadata={"must": must}, **settings)
+
+
+def note_fields(faults: Faults, value: Any) -> None:
+    """Note a fault for every field of a dataclass that is not as it was declared to be."""
+    for field in dataclasses.fields(value):
+        if "must" in field.metadata:
+            field.metadata["must"].note(faults, field.name, getattr(value, field.name))
+
+
+def check_fields(value: Any) -> None:
+    """Raise one InvalidInput for all the fields of a dataclass that are not as they were declared to be."""
+    faults = Faults(type(value).__name__)
+    note_fields(faults, value)
+    faults.raise_if_any()
+
+
+def frozen_array(faults: Faults, name: str, value: npt.ArrayLike) -> npt.NDArray[np.float64] | None:
+    """Return a read-only float64 copy of ``value``, or note that it is no array of numbers."""
+    try:
+        array = np.array(value, dtype=np.float64, order="C")
+    except (TypeError, ValueError):
+        faults.check(False, name, value, "an array of numbers", "give one number per entry")
+        return None
+    array.flags.writeable = False
+    return array
+
+
+def check_entries(
+    faults: Faults, name: str, array: npt.NDArray[np.float64], good: npt.NDArray[np.bool_], expected: str
+) -> None:
+    """Note the first bad entry of ``array`` by its position, and how many there are."""
+    if good.all():
+        return
+    where = tuple(int(i) for i in np.argwhere(~good)[0])
+    place = f"{name}[{', '.join(map(str, where))}]" if where else name
+    count = int(good.size - np.count_nonzero(good))
+    others = f" ({count} entries are wrong)" if count > 1 else ""
+    faults.check(False, place, float(array[where]), expected, f"correct it{others}")
+
+
+def frozen_vector(
+    faults: Faults, name: str, value: npt.ArrayLike, size: int | None, *, minimum: float, strict: bool
+) -> Vector | None:
+    """Return a read-only vector of ``size`` finite entries that are > or >= ``minimum``, or note the faults."""
+    array = frozen_array(faults, name, value)
+    if array is None:
+        return None
+    if not faults.check(array.ndim == 1 and array.size > 0, name, array, "a vector", "give one number each"):
+        return None
+    if size is not None and not faults.check(
+        array.size == size, name, array, f"{size} entries, not {array.size}", "all data must have one length"
+    ):
+        return None
+    inside = array > minimum if strict else array >= minimum
+    expected = f"a finite number {'>' if strict else '>='} {minimum:g}"
+    check_entries(faults, name, array, np.isfinite(array) & inside, expected)
+    return array
+
+
+def as_rows(where: str, x: npt.ArrayLike, dimension: int | None) -> tuple[Matrix, bool]:
+    """Return ``x`` as a stack of rows (a fresh copy), and whether it was one vector; refuses NaN and other shapes.
+
+    With ``dimension`` None rows of any length will do.
+    """
+    rows, single = shaped_rows(where, x, dimension)
+    if not np.isfinite(rows).all():
+        raise not_finite(where, rows, single)
+    return rows, single
+
+
+def shaped_rows(where: str, x: npt.ArrayLike, dimension: int | None) -> tuple[Matrix, bool]:
+    """Return ``x`` as a stack of rows like :func:`as_rows`, but leave it to the caller to refuse NaN."""
+    try:
+        array = np.array(x, dtype=np.float64, order="C")
+    except (TypeError, ValueError):
+        raise InvalidInput(f"{where}: x = {shown(x)}: expected an array of numbers; give one per decision") from None
+    single = array.ndim <= 1
+    rows = array.reshape(1, -1) if single else array
+    if rows.ndim != 2 or rows.size == 0 or dimension not in (None, rows.shape[1]):
+        raise InvalidInput(
+            f"{where}: x has shape {array.shape}: expected a vector of {dimension or 'some'} entries or a stack of "
+            "such rows; give one entry per decision of the leader"
+        )
+    return rows, single
+
+
+def not_finite(where: str, rows: Matrix, single: bool) -> InvalidInput:
+    """Return the error that names the first entry of x that is not finite."""
+    good = np.isfinite(rows)
+    row, column = (int(i) for i in np.argwhere(~good)[0])
+    place = f"x[{column}]" if single else f"x[{row}, {column}]"
+    count = int(good.size - np.count_nonzero(good))
+    others = f" ({count} entries are wrong)" if count > 1 else ""
+    return InvalidInput(f"{where}: {place} = {rows[row, column]}: expected a finite number; correct it{others}")
