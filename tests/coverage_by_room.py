@@ -1,4 +1,4 @@
-"""Print line and branch coverage by room from a report of ``coverage json``; exit 1 where a room is below 90 % of lines.
+"""Print line and branch coverage by room, from a report of ``coverage json``; exit 1 where a room has too few lines.
 
 python tests/coverage_by_room.py build/coverage/report.json
 """
