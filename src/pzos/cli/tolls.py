@@ -21,11 +21,9 @@ from pzos.networks.city import generated_city
 from pzos.networks.demand import Indices
 from pzos.networks.gmns import read_gmns
 from pzos.networks.network import Network
-from pzos.networks.objectives import SENSES
-from pzos.networks.optimise import TollSearch, optimise_tolls
+from pzos.networks.objectives import SENSES, TollReport, toll_report
 from pzos.networks.tntp import read_tntp
-from pzos.networks.tolls import TollFollower
-from pzos.networks.welfare import TollReport, toll_report
+from pzos.networks.tolls import TollFollower, TollSearch, optimise_tolls
 
 _EXAMPLE = "examples: --objective revenue, --objective revenue=1,travel_time=-0.2"
 
