@@ -65,13 +65,17 @@ class Faults:
         """Note a fault in words of its own."""
         self.messages.append(message)
 
+    def error(self) -> InvalidInput:
+        """Return one InvalidInput that lists all faults noted so far."""
+        if len(self.messages) == 1:
+            return InvalidInput(f"{self.where}: {self.messages[0]}")
+        listing = "\n".join(f"  - {message}" for message in self.messages)
+        return InvalidInput(f"{self.where}: {len(self.messages)} faults\n{listing}")
+
     def raise_if_any(self) -> None:
         """Raise one InvalidInput that lists all faults noted so far."""
-        if len(self.messages) == 1:
-            raise InvalidInput(f"{self.where}: {self.messages[0]}")
         if self.messages:
-            listing = "\n".join(f"  - {message}" for message in self.messages)
-            raise InvalidInput(f"{self.where}: {len(self.messages)} faults\n{listing}")
+            raise self.error()
 
 
 class Must(NamedTuple):
@@ -96,14 +100,17 @@ class Must(NamedTuple):
         return self._replace(holds=lambda value: value is None or self.holds(value))
 
 
-def is_whole(value: Any, least: int = 0) -> bool:
-    """Tell whether ``value`` is a whole number, ``least`` or more; True and False are none."""
-    return isinstance(value, int | np.integer) and not isinstance(value, bool) and bool(value >= least)
+def is_whole(value: Any, least: int = 0, most: int | None = None) -> bool:
+    """Tell whether ``value`` is a whole number from ``least`` to ``most``; True and False are none."""
+    if not isinstance(value, int | np.integer) or isinstance(value, bool):
+        return False
+    return least <= int(value) and (most is None or int(value) <= most)
 
 
-def whole(least: int, remedy: str) -> Must:
-    """A whole number, ``least`` or more."""
-    return Must(lambda value: is_whole(value, least), f"a whole number, {least} or more", remedy)
+def whole(least: int, remedy: str, *, most: int | None = None, expected: str = "") -> Must:
+    """A whole number, ``least`` or more, and ``most`` or less where that is given."""
+    words = f"a whole number, {least} or more" if most is None else f"a whole number from {least} to {most}"
+    return Must(lambda value: is_whole(value, least, most), expected or words, remedy)
 
 
 def number(holds: Callable[[float], bool], expected: str, remedy: str, *, finite: bool = True) -> Must:
@@ -259,9 +266,7 @@ def shaped_rows(where: str, x: npt.ArrayLike, dimension: int | None) -> tuple[Ma
 
 def not_finite(where: str, rows: Matrix, single: bool) -> InvalidInput:
     """Return the error that names the first entry of x that is not finite."""
-    good = np.isfinite(rows)
-    row, column = (int(i) for i in np.argwhere(~good)[0])
-    place = f"x[{column}]" if single else f"x[{row}, {column}]"
-    count = int(good.size - np.count_nonzero(good))
-    others = f" ({count} entries are wrong)" if count > 1 else ""
-    return InvalidInput(f"{where}: {place} = {rows[row, column]}: expected a finite number; correct it{others}")
+    faults = Faults(where)
+    x = rows[0] if single else rows
+    check_entries(faults, "x", x, np.isfinite(x), "a finite number")
+    return faults.error()
