@@ -62,12 +62,15 @@ from .methods.smoothing import PZOS as PZOS, ZOS as ZOS
 from .methods.solver import Stop as Stop
 from .methods.steps import Constant as Constant, Diminishing as Diminishing, DoG as DoG, DoWG as DoWG
 from .methods.trust_region.solver import CompositeTrustRegion as CompositeTrustRegion
-from .problem.check import check_leader as check_leader
+from .problem.autodiff import leader_from_jax as leader_from_jax, leader_from_torch as leader_from_torch
 from .problem.follower import Answer as Answer, batched as batched, seeded as seeded
-from .problem.jax import leader_from_jax as leader_from_jax
 
 # The problem: what is known, what is queried, where the leader may go
-from .problem.leader import Leader as Leader, leader_from_functions as leader_from_functions
+from .problem.leader import (
+    Leader as Leader,
+    check_leader as check_leader,
+    leader_from_functions as leader_from_functions,
+)
 from .problem.problem import Known as Known, Problem as Problem
 from .problem.sets import (
     Ball as Ball,
@@ -77,8 +80,14 @@ from .problem.sets import (
     Simplex as Simplex,
     Whole as Whole,
 )
-from .problem.structure import box as box, conserved as conserved, nonnegative as nonnegative, own_effect as own_effect
-from .problem.torch import leader_from_torch as leader_from_torch
+from .problem.structure import (
+    answers_between as answers_between,
+    answers_nonnegative as answers_nonnegative,
+    box as box,
+    conserved as conserved,
+    nonnegative as nonnegative,
+    own_effect as own_effect,
+)
 
 # How stationary is it
 from .stationarity.certificate import certify as certify

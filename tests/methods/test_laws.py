@@ -27,7 +27,7 @@ from pzos.methods.trust_region.solver import CompositeTrustRegion
 from pzos.problem.follower import seeded
 from pzos.problem.problem import Problem
 from pzos.problem.sets import Budget, Nonnegative
-from pzos.problem.structure import conserved, nonnegative, own_effect
+from pzos.problem.structure import answers_nonnegative, conserved, own_effect
 from pzos.testing import LAWS, LawBroken, check_solver, play, small_problem
 
 
@@ -138,7 +138,7 @@ def test_lawbreakers_are_found(solver):
 
 def test_laws_of_the_trust_region_hold_with_structure_kinks_and_noise():
     game = SecurityGame.random(3, 6)
-    for structure in ([], [own_effect()], [own_effect(), conserved(), nonnegative()]):
+    for structure in ([], [own_effect()], [own_effect(), conserved(), answers_nonnegative()]):
         check_solver(CompositeTrustRegion(), game.problem(structure=structure))
     noisy = seeded(lambda x, generator: game.response(x) * (1.0 + 0.01 * generator.standard_normal(6)))
     quiet = game.problem()
