@@ -8,20 +8,20 @@ column ``passable`` of node.csv (ours, not of the standard) that is 0 closes a z
 from __future__ import annotations
 
 import csv
-from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
-from pzos.base.checks import Faults
-from pzos.networks.errors import FileFaults, read_lines
+from pzos.base.checks import Faults, FileFaults, read_lines
 from pzos.networks.network import Network
-from pzos.networks.tables import network_from_table
+from pzos.networks.tables import network_from_table, note_what_no_file_holds
 
 _TIME = ("vdf_fftt", "vdf_fftt1", "free_flow_time", "fftt")
 _ALPHA = ("vdf_alpha", "vdf_alpha1", "b")
 _BETA = ("vdf_beta", "vdf_beta1", "power")
+_ROAD = ("from", "to", "length", "free_flow_time", "capacity", "b", "power", "toll")
 
 
 class _Sheet:
@@ -71,28 +71,26 @@ def _free_time(sheet: _Sheet, line: int, row: list[str], length: float) -> float
 
 def _links(path: str | Path, nodes: set[float]) -> dict[str, list[float]]:
     sheet = _Sheet(path, ("from_node_id", "to_node_id"))
-    names = ("from", "to", "length", "free_flow_time", "capacity", "b", "power", "toll")
-    table: dict[str, list[float]] = {name: [] for name in names}
+    table: dict[str, list[float]] = {name: [] for name in _ROAD}
     for line, row in sheet.rows:
-        start, end = sheet.number(line, row, ("from_node_id",)), sheet.number(line, row, ("to_node_id",))
+        start, end = (sheet.number(line, row, (name,)) for name in ("from_node_id", "to_node_id"))
         for name, node in (("from_node_id", start), ("to_node_id", end)):
             if np.isfinite(node) and node not in nodes:
                 sheet.faults.add(line, f"{name} {node:g}: expected a node_id of node.csv")
         length = sheet.number(line, row, ("length",), 0.0)
         lanes = sheet.number(line, row, ("lanes",), 1.0)
-        values = (
-            length, _free_time(sheet, line, row, length), sheet.number(line, row, ("capacity",), np.inf) * lanes,
-            sheet.number(line, row, _ALPHA, 0.15), sheet.number(line, row, _BETA, 4.0),
-            sheet.number(line, row, ("toll",), 0.0),
-        )  # fmt: skip
-        for name, value in zip(names[2:7], values, strict=False):
+        free = _free_time(sheet, line, row, length)
+        capacity = sheet.number(line, row, ("capacity",), np.inf) * lanes
+        b, power = sheet.number(line, row, _ALPHA, 0.15), sheet.number(line, row, _BETA, 4.0)
+        values = (length, free, capacity, b, power, sheet.number(line, row, ("toll",), 0.0))
+        for name, value in zip(_ROAD[2:-1], values, strict=False):  # a toll may be negative
             if value < 0:
                 sheet.faults.add(line, f"{name} {value:g}: expected a number >= 0")
-        if values[2] == 0 and values[1] * values[3] > 0:
+        if capacity == 0 and free * b > 0:
             sheet.faults.add(line, "capacity 0: expected a number > 0 where the time depends on the flow")
         one_way = sheet.text(row, "directed").lower() not in ("0", "false")
         for ends in ((start, end),) if one_way else ((start, end), (end, start)):
-            for name, value in zip(names, (*ends, *values), strict=True):
+            for name, value in zip(_ROAD, (*ends, *values), strict=True):
                 table[name].append(value)
     sheet.faults.raise_if_any()
     return table
@@ -153,44 +151,30 @@ def read_gmns(folder: str | Path, *, toll_factor: float = 0.0, distance_factor: 
 
 def write_gmns(network: Network, folder: str | Path) -> None:
     """Write node.csv, link.csv and demand.csv (the classes' trips together) into ``folder``."""
-    latency, ids = network.latency, network.node_ids.tolist()
     faults = Faults("write_gmns")
-    faults.check(
-        latency.own is None, "network.latency", "own functions", "BPR or affine latencies", "GMNS has no other"
-    )
-    lost = (latency.base == 0) & (latency.rise > 0)
-    faults.check(not lost.any(), "free-flow time", 0.0, "a positive time where time depends on flow",
-                 "GMNS writes the rise as vdf_alpha times free-flow time: use a small positive time")  # fmt: skip
+    note_what_no_file_holds(faults, network, "GMNS has no other", "GMNS writes the rise as vdf_alpha")
     faults.raise_if_any()
-    place = Path(folder)
+    place, ids, latency = Path(folder), network.node_ids, network.latency
     place.mkdir(parents=True, exist_ok=True)
     spots = np.full((network.nodes, 2), np.nan) if network.coordinates is None else network.coordinates
-    zones = [ids[i] if i < network.zones else "" for i in range(network.nodes)]
-    passable = [int(i >= network.first_thru) for i in range(network.nodes)]
-    node_rows = [(ids[i], _cell(spots[i, 0]), _cell(spots[i, 1]), zones[i], passable[i]) for i in range(network.nodes)]
-    _write(place / "node.csv", ("node_id", "x_coord", "y_coord", "zone_id", "passable"), node_rows)
-    heading = ("link_id", "from_node_id", "to_node_id", "directed", "length", "lanes", "capacity", "vdf_fftt",
-               "vdf_alpha", "vdf_beta", "toll")  # fmt: skip
-    b = np.divide(latency.rise, latency.base, out=np.zeros(network.links), where=latency.base > 0)
-    link_rows = [
-        (i + 1, ids[network.tail[i]], ids[network.head[i]], 1, _cell(network.length[i]), 1, _cell(latency.capacity[i]),
-         _cell(latency.base[i]), _cell(b[i]), _cell(latency.power[i]), _cell(network.toll[i]))
-        for i in range(network.links)
-    ]  # fmt: skip
-    _write(place / "link.csv", heading, link_rows)
-    demand = network.demand
-    pairs = zip(demand.origin.tolist(), demand.destination.tolist(), demand.trips.tolist(), strict=True)
+    number = np.arange(network.nodes)
+    zones = np.where(number < network.zones, ids.astype(object), "")
+    passable = (number >= network.first_thru).astype(int)
+    _write(place / "node.csv", node_id=ids, x_coord=spots[:, 0], y_coord=spots[:, 1], zone_id=zones, passable=passable)
+    ones = np.ones(network.links, dtype=int)
     _write(
-        place / "demand.csv", ("o_zone_id", "d_zone_id", "volume"), [(ids[a], ids[b], _cell(t)) for a, b, t in pairs]
-    )
+        place / "link.csv", link_id=np.arange(1, network.links + 1), from_node_id=ids[network.tail],
+        to_node_id=ids[network.head], directed=ones, length=network.length, lanes=ones, capacity=latency.capacity,
+        vdf_fftt=latency.base, vdf_alpha=latency.b, vdf_beta=latency.power, toll=network.toll,
+    )  # fmt: skip
+    demand = network.demand
+    _write(place / "demand.csv", o_zone_id=ids[demand.origin], d_zone_id=ids[demand.destination], volume=demand.trips)
 
 
-def _cell(value: float) -> str:
-    return "" if np.isnan(value) else repr(float(value))
-
-
-def _write(path: Path, heading: tuple[str, ...], rows: Sequence[tuple[object, ...]]) -> None:
+def _write(path: Path, **columns: npt.NDArray[Any]) -> None:
+    """Write columns by their names; numbers to the last bit, NaN as an empty cell."""
     with path.open("w", encoding="utf-8", newline="") as stream:
         writer = csv.writer(stream)
-        writer.writerow(heading)
-        writer.writerows(rows)
+        writer.writerow(columns)
+        for row in zip(*(column.tolist() for column in columns.values()), strict=True):
+            writer.writerow(["" if cell != cell else cell for cell in row])
