@@ -215,7 +215,8 @@ def assign(
     begin = time.perf_counter()
     fixed = ready.base + (table / network.worth)[:, ready.order]
     effort = solver.Effort(rounds=int(rounds))
-    outcome = solver.equilibrate(ready.graph, ready.trips, fixed, ready.law, float(gap), effort)
+    with np.errstate(all="ignore"):  # compiled code does not warn; with JIT off NumPy would, of codes that wrap round
+        outcome = solver.equilibrate(ready.graph, ready.trips, fixed, ready.law, float(gap), effort)
     seconds = time.perf_counter() - begin
     if outcome.status == solver.CYCLE:
         raise _cycle(network, outcome, fixed)

@@ -111,17 +111,13 @@ def own_leader(objective: Any, tolls: Vector, y: Vector) -> Leader:
     """Turn a user's callable (tolls, flow) -> (value, grad_tolls, grad_flow) into a leader; a Leader is taken as is."""
     if isinstance(objective, Leader):
         return objective
-    function: Callable[[Vector, Vector], Any] = objective
 
-    def everything(x: Vector, flow: Vector) -> tuple[Any, Any, Any]:
-        answer = function(x, flow)
-        if isinstance(answer, LeaderValue):
-            return answer.value, answer.grad_x, answer.grad_y
-        value, grad_x, grad_y = answer
-        return value, grad_x, grad_y
+    def everything(x: Vector, flow: Vector) -> Any:
+        answer = objective(x, flow)
+        return (answer.value, answer.grad_x, answer.grad_y) if isinstance(answer, LeaderValue) else answer
 
     faults = Faults("toll_problem")
-    trial = function(tolls.copy(), y.copy())
+    trial = objective(tolls.copy(), y.copy())
     ok = isinstance(trial, LeaderValue) or (isinstance(trial, tuple) and len(trial) == 3)
     faults.check(ok, "objective", trial, "(value, grad_tolls, grad_flow) from objective(tolls, flow)",
                  "return both partial gradients, or pass pzos.leader_from_jax(objective)")  # fmt: skip

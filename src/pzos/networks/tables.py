@@ -18,6 +18,7 @@ from pzos.networks.network import Network
 _LINKS = {"from": None, "to": None, "free_flow_time": None, "capacity": np.inf, "b": 0.15, "power": 4.0, "length": 0.0,
           "toll": 0.0, "link_type": 1.0}  # fmt: skip
 _TRIPS = {"origin": None, "destination": None, "trips": None}
+_NODES = ("from", "to", "origin", "destination")
 
 
 def network_from_table(
@@ -68,6 +69,9 @@ def _columns(faults: Faults, table: Any, title: str, wanted: Mapping[str, float 
             found[name] = np.full(rows, default)
         elif faults.check(name in table, where, "missing", "a column of this name", f"has {list(table)}"):
             found[name] = array = _numbers(faults, table[name], where)
+            if name in _NODES:
+                whole = np.isfinite(array) & (array == np.trunc(array))
+                faults.check(bool(whole.all()), where, array, "whole numbers", "they name nodes")
             if default is None:
                 faults.check(array.size > 0, where, array, "at least one row", "add rows")
                 rows = rows or array.size

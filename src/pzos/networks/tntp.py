@@ -59,7 +59,7 @@ class _File:
             if kind(value) != value:
                 raise ValueError
             return value
-        except (ValueError, IndexError):
+        except (ValueError, IndexError, OverflowError):
             self.faults.add(line, f"<{tag}> {text!r}: expected a number")
             return default
 
@@ -76,50 +76,44 @@ class _File:
                 self.faults.add(line, f"{text[:40]!r}: expected {expected}")
 
 
-def _link_row(line: int, text: str, faults: FileFaults) -> list[float] | None:
+def _link_row(line: int, text: str, nodes: int, faults: FileFaults) -> list[float]:
+    """Return the columns of a link, 0 where the last ones are left out, and note what is wrong with them."""
     cells = text.replace(";", " ").split()
     if not _NEEDED <= len(cells) <= len(_COLUMNS) + 2:
         faults.add(line, f"{len(cells)} columns: expected {', '.join(_COLUMNS)}")
-        return None
-    values: list[float] = []
+        return []
+    row = dict.fromkeys(_COLUMNS, 0.0)
     for name, cell in zip(_COLUMNS, cells, strict=False):
         try:
-            values.append(float(cell))
+            row[name] = float(cell)
         except ValueError:
             faults.add(line, f"{name} {cell!r}: expected a number")
-            return None
-    return values + [0.0] * (len(_COLUMNS) - len(values))
+            return []
+    for name in ("init node", "term node"):
+        if not (row[name] % 1 == 0 and 1 <= row[name] <= nodes):
+            faults.add(line, f"{name} {row[name]:g}: expected a node number from 1 to {nodes}")
+    for name in ("length", "free-flow time", "b", "power"):
+        if not 0 <= row[name] < np.inf:
+            faults.add(line, f"{name} {row[name]:g}: expected a finite number >= 0")
+    if not (row["capacity"] > 0 or row["free-flow time"] * row["b"] == 0):
+        faults.add(line, f"capacity {row['capacity']:g}: expected a number > 0 where the time depends on the flow")
+    return list(row.values())
 
 
-def _check_link(line: int, row: list[float], nodes: int, faults: FileFaults) -> None:
-    tail, head, capacity, length, free, b, power = row[:_NEEDED]
-    for name, node in (("init node", tail), ("term node", head)):
-        if not (node == int(node) and 1 <= node <= nodes):
-            faults.add(line, f"{name} {node:g}: expected a node number from 1 to {nodes}")
-    for name, value in (("length", length), ("free-flow time", free), ("b", b), ("power", power)):
-        if not 0 <= value < np.inf:
-            faults.add(line, f"{name} {value:g}: expected a finite number >= 0")
-    if not (capacity > 0 or free * b == 0):
-        faults.add(line, f"capacity {capacity:g}: expected a number > 0 where the time depends on the flow")
-
-
-def _read_links(file: _File, nodes: int, declared: float | None, strict: bool) -> npt.NDArray[np.float64]:
-    table = []
-    for position, (line, text) in enumerate(file.rows):
-        if position == 0 and not any(character.isdigit() for character in text):
-            continue  # a heading without its ~
-        row = _link_row(line, text, file.faults)
-        if row is not None:
-            _check_link(line, row, nodes, file.faults)
-            table.append(row)
-    known = declared is not None and np.isfinite(declared)
-    if strict and known and not file.faults.messages and len(table) != declared:
+def _read_links(file: _File, nodes: int, strict: bool) -> npt.NDArray[np.float64]:
+    heading = bool(file.rows) and not any(character.isdigit() for character in file.rows[0][1])  # without its ~
+    table = [_link_row(line, text, nodes, file.faults) for line, text in file.rows[heading:]]
+    declared = file.number("NUMBER OF LINKS", int, len(table))
+    if strict and not file.faults.messages and len(table) != declared:
         file.faults.add(
             file.metadata["NUMBER OF LINKS"][0],
             f"<NUMBER OF LINKS> {declared:g}, but {len(table)} links follow: the file may be cut short; "
             "correct the number or pass strict=False",
         )
-    return np.array(table).reshape(-1, len(_COLUMNS))
+    if not table:
+        file.faults.add(None, "no link found: expected one row per link after <END OF METADATA>")
+    file.faults.raise_if_any()
+    return np.array(table)
 
 
 def _read_demand(path: str | Path, zones: int) -> Demand:
@@ -193,10 +187,7 @@ def read_tntp(
     if nodes is not None and zones is not None and not 1 <= zones <= nodes:
         file.faults.add(file.metadata["NUMBER OF ZONES"][0], f"<NUMBER OF ZONES> {zones:g}: expected 1 to {count}")
     file.faults.raise_if_any()
-    table = _read_links(file, count, file.number("NUMBER OF LINKS", int, np.nan), strict)
-    if table.shape[0] == 0:
-        file.faults.add(None, "no link found: expected one row per link after <END OF METADATA>")
-    file.faults.raise_if_any()
+    table = _read_links(file, count, strict)
     beside = Path(str(net).replace("_net.tntp", "_node.tntp"))
     found = node is None and beside != Path(net) and beside.exists()
     node = beside if found else node
