@@ -16,9 +16,9 @@ import numpy as np
 from pzos.base.types import Vector
 from pzos.games import SecurityGame
 from pzos.methods.memory import MemoryPZOS
-from pzos.methods.schedules import Diminishing
 from pzos.methods.smoothing import PZOS, ZOS
 from pzos.methods.solver import AnySolver
+from pzos.methods.steps import Diminishing
 from pzos.report.drawing import BLACK, BLUE, GREEN, ORANGE, new_figure, tidy
 from pzos.study.result import Result
 from pzos.study.run import solve

@@ -12,9 +12,9 @@ from numpy.random import Generator
 from pzos.base.types import Vector
 from pzos.experiments.descriptions import RunSpec
 from pzos.games import RoutingGame, SecurityGame
-from pzos.methods.schedules import Diminishing
 from pzos.methods.smoothing import PZOS, ZOS
 from pzos.methods.solver import AnySolver
+from pzos.methods.steps import Diminishing
 from pzos.problem.follower import Follower
 from pzos.problem.problem import Problem
 from pzos.problem.sets import Domain, Whole

@@ -3,7 +3,7 @@
     min over x of  f(x, M(x))   subject to   |x - c|_inf <= D,  x in X
 
 Exact gradients, no queries. Boxes go to L-BFGS-B; any other set to spectral projected gradients, with projections
-onto its intersection with the trust region (:mod:`pzos.problem.trust_projection`). The first radius D comes from the
+onto its intersection with the trust region (:mod:`pzos.problem.projections`). The first radius D comes from the
 set, x0 and the known f; no scale is asked of the user.
 """
 
@@ -17,8 +17,8 @@ import numpy as np
 
 from pzos.base.types import Vector
 from pzos.problem.leader import Leader
+from pzos.problem.projections import project_near
 from pzos.problem.sets import Box, Domain, Nonnegative, Whole
-from pzos.problem.trust_projection import project_near
 
 _GROWTH = 4.0
 _TRIES = 12

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
+from pzos.problem.projections import project_near
 from pzos.problem.sets import Ball, Box, Budget, Nonnegative, Simplex
-from pzos.problem.trust_projection import project_near
 
 SETS = (Simplex(2.0), Budget(2.0), Ball(np.full(5, 0.1), 0.7), Box(-0.3, 0.4), Nonnegative())
 

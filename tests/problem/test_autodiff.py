@@ -1,8 +1,10 @@
-"""Leaders by JAX: float64 whatever the global setting, which stays as it was."""
+"""Leaders by JAX and PyTorch: float64 whatever the global setting, which stays as it was."""
 
 from __future__ import annotations
 
+import sys
 import warnings
+from typing import Any
 
 import numpy as np
 import pytest
@@ -64,9 +66,10 @@ def test_an_unused_argument_has_a_zero_gradient() -> None:
     assert found.grad_y.tolist() == [0.0, 0.0, 0.0]
 
 
-def test_a_non_callable_is_named() -> None:
-    with pytest.raises(InvalidInput, match="leader_from_jax: cost = 3: expected a function of"):
-        pzos.leader_from_jax(3)  # type: ignore[arg-type]
+@pytest.mark.parametrize("door", [pzos.leader_from_jax, pzos.leader_from_torch], ids=lambda door: door.__name__)
+def test_a_non_callable_is_named(door: Any) -> None:
+    with pytest.raises(InvalidInput, match=rf"^{door.__name__}: cost = 3: expected a function of \(x, y\); pass the"):
+        door(3)
 
 
 def test_older_releases_keep_the_switch_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -78,7 +81,30 @@ def test_older_releases_keep_the_switch_elsewhere(monkeypatch: pytest.MonkeyPatc
         assert leader(START, response(START)).grad_x.dtype == np.float64
 
 
-def test_without_jax_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "jax", None)
-    with pytest.raises(MissingExtra, match=r'leader_from_jax needs the package .jax.*pip install "pzos\[jax\]"'):
-        pzos.leader_from_jax(cost)
+@pytest.mark.parametrize(
+    ("library", "door"), [("jax", pzos.leader_from_jax), ("torch", pzos.leader_from_torch)], ids=["jax", "torch"]
+)
+def test_without_the_library_its_extra_is_named(monkeypatch: pytest.MonkeyPatch, library: str, door: Any) -> None:
+    monkeypatch.setitem(sys.modules, library, None)
+    words = rf'{door.__name__} needs the package .{library}.*pip install "pzos\[{library}\]"'
+    with pytest.raises(MissingExtra, match=words):
+        door(cost)
+
+
+def test_torch_agrees_with_hand_written_gradients_in_float64() -> None:
+    torch = pytest.importorskip("torch", reason="the extra 'torch' is not installed")
+    goal, weights = torch.tensor(GOAL), torch.tensor(WEIGHTS)
+    default = torch.get_default_dtype()
+    leader = pzos.leader_from_torch(
+        lambda x, y: 0.5 * ((x - goal) ** 2).sum() + (weights * y).sum() + 0.1 * (y**2).sum()
+    )
+    y = response(START)
+    ours, theirs = leader(START, y), LEADER(START, y)
+    assert ours.value == pytest.approx(theirs.value, rel=1e-14)
+    np.testing.assert_allclose(ours.grad_x, theirs.grad_x, rtol=1e-14, atol=1e-15)
+    np.testing.assert_allclose(ours.grad_y, theirs.grad_y, rtol=1e-14, atol=1e-15)
+    assert torch.get_default_dtype() == default
+    assert pzos.check_leader(leader, START, y)
+    with pytest.raises(InvalidLeader, match="float32"):
+        pzos.leader_from_torch(lambda x, y: x.float().sum())(START, y)
+    assert pzos.leader_from_torch(lambda x, y: x.sum())(START, y).grad_y.tolist() == [0.0] * y.size
