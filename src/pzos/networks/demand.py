@@ -66,9 +66,7 @@ class Demand:
 
     def scaled(self, factor: float) -> Demand:
         """Return the same demand times ``factor``."""
-        faults = Faults("Demand.scaled")
-        positive("try 0.5").note(faults, "factor", factor)
-        faults.raise_if_any()
+        positive("try 0.5").require("Demand.scaled", "factor", factor)
         return Demand(self.origin, self.destination, self.trips * float(factor))
 
     def matrix(self, size: int) -> Matrix:

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from pzos.base.checks import Faults
 from pzos.base.errors import InvalidInput
 from pzos.base.types import Matrix, Vector
-from pzos.networks.equilibrium.compiled import compiled, inlined
+from pzos.games._compile import compiled, inlined
 
 LinkFunction = Callable[[int, float], float]
 

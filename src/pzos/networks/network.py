@@ -138,7 +138,7 @@ class Network:
                          f"{found.size} links join these nodes; give the link's number")  # fmt: skip
             faults.raise_if_any()
             return int(found[0])
-        known = is_whole(link) and int(link) < self.links
+        known = is_whole(link, 0, self.links - 1)
         faults.check(known, "link", link, f"a link number from 0 to {self.links - 1} or a pair of nodes", "see .tail")
         faults.raise_if_any()
         return int(link)

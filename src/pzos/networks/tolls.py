@@ -32,7 +32,6 @@ from pzos.study.run import solve
 _MARGINAL_STEPS = 6
 _GAP = number(lambda gap: 0 < gap < 1, "a number between 0 and 1", "1e-10 is usual")
 _WEIGHT = number(lambda weight: True, "a finite number", "a weight of either sign")
-_HIGHEST = positive("try twice a typical link time")
 
 
 @dataclass(frozen=True, eq=False)
@@ -281,9 +280,7 @@ def value_at(problem: Problem, x: Vector, seed: int = 0) -> float:
 
 def best_uniform(problem: Problem, highest: float, points: int = 11, seed: int = 0) -> Uniform:
     """Try equal tolls from 0 to ``highest`` on all links (projected onto the problem's set); return the best."""
-    faults = Faults("best_uniform")
-    at_least(2, "at least 2", "try 11").note(faults, "points", points)
-    faults.raise_if_any()
+    at_least(2, "at least 2", "try 11").require("best_uniform", "points", points)
     trials = list(_uniform_trials(problem, highest, np.linspace(0.0, highest, points), seed))
     return _best(trials, _sign(problem))
 
@@ -298,9 +295,7 @@ def _best(trials: list[Trial], sign: float) -> Uniform:
 
 
 def _uniform_trials(problem: Problem, highest: float, levels: Vector, seed: int) -> Iterator[Trial]:
-    faults = Faults("uniform tolls")
-    _HIGHEST.note(faults, "highest", highest)
-    faults.raise_if_any()
+    positive("try twice a typical link time").require("uniform tolls", "highest", highest)
     for toll in levels:
         x = problem.domain.project(np.full(problem.x0.size, float(toll)))
         yield Trial(x, value_at(problem, x, seed), f"a uniform toll of {toll:.4g}" if toll else "no tolls")

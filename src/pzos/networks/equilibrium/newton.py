@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pzos.base.types import Matrix, Vector
-from pzos.networks.equilibrium.compiled import compiled, inlined
+from pzos.games._compile import compiled, inlined
 from pzos.networks.equilibrium.paths import Marks, Paths, Pool
 from pzos.networks.equilibrium.trees import Short, Whole
 from pzos.networks.latency import FLOW, SLOPE, TIME, Law, refresh

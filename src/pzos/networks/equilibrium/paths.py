@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pzos.base.types import Matrix, Vector
-from pzos.networks.equilibrium.compiled import compiled, inlined
+from pzos.games._compile import compiled, inlined
 from pzos.networks.equilibrium.trees import Graph, Short, TreeSpace, Whole, grow_tree, tree_space
 from pzos.networks.latency import FLOW, SLOPE, TIME, Law, latency
 

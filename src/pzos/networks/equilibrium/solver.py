@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pzos.base.types import Matrix
-from pzos.networks.equilibrium.compiled import compiled
+from pzos.games._compile import compiled
 from pzos.networks.equilibrium.newton import newton_step
 from pzos.networks.equilibrium.paths import (
     Marks,

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 from numpy.random import Generator
 
-from pzos.base.checks import Faults, checked, note_fields, positive
+from pzos.base.checks import Faults, checked, instance_of, note_fields, positive
 from pzos.base.types import Matrix, Vector
 from pzos.networks.demand import Indices
 from pzos.networks.network import Network
@@ -139,8 +139,7 @@ def simulated_toll_problem(
     ``{"revenue": 1.0, "travel_time": -0.5}`` (maximised).
     """
     faults = Faults("simulated_toll_problem")
-    faults.check(isinstance(simulator, Simulator), "simulator", simulator, "a Simulator", "e.g. UxsimSimulator(city)")
-    faults.raise_if_any()
+    instance_of(Simulator, "a Simulator", "e.g. UxsimSimulator(city)").require(faults.where, "simulator", simulator)
     chosen = chosen_links(simulator.network, links)
     weights = {objective: 1.0} if isinstance(objective, str) else {str(k): float(v) for k, v in objective.items()}
     faults.check(bool(weights) and set(weights) <= set(WEIGHTS), "objective", objective, f"names out of {WEIGHTS}",
@@ -211,11 +210,11 @@ def judge(problem: Problem, choices: Mapping[str, npt.ArrayLike], seeds: Sequenc
 def simulated_travellers(problem: Problem) -> SimulatedTravellers:
     """Return the simulated followers of a problem."""
     inner = getattr(problem.follower, "function", None)
-    if not isinstance(inner, SimulatedTravellers):
-        faults = Faults("simulated_travellers")
-        faults.check(False, "problem", problem.name, "a problem of simulated_toll_problem", "make it with that")
-        faults.raise_if_any()
-    return inner  # type: ignore[return-value]
+    if isinstance(inner, SimulatedTravellers):
+        return inner
+    faults = Faults("simulated_travellers")
+    faults.check(False, "problem", problem.name, "a problem of simulated_toll_problem", "make it with that")
+    raise faults.error()
 
 
 class Sensitivity(NamedTuple):
