@@ -9,14 +9,20 @@ import numpy as np
 import pytest
 
 from pzos.games.security import SecurityGame
-from pzos.methods.differences import Central, Midpoint, OneSided
-from pzos.methods.directions import Cycled, Independent, Orthogonal
-from pzos.methods.memories import FittingMemory, PairMemory, RegressionMemory, SecantMemory
 from pzos.methods.memory import MemoryPZOS, SecantPZOS
-from pzos.methods.predictions import BlendPrediction, LeaderPrediction, ModelPrediction, ZeroPrediction
-from pzos.methods.schedules import Diminishing
+from pzos.methods.predictions import (
+    BlendPrediction,
+    FittingMemory,
+    LeaderPrediction,
+    ModelPrediction,
+    PairMemory,
+    RegressionMemory,
+    SecantMemory,
+    ZeroPrediction,
+)
+from pzos.methods.probes import Central, Cycled, Independent, Midpoint, OneSided, Orthogonal
 from pzos.methods.smoothing import PZOS, ZOS
-from pzos.methods.steps import DoG, DoWG
+from pzos.methods.steps import Diminishing, DoG, DoWG
 from pzos.methods.trust_region.solver import CompositeTrustRegion
 from pzos.problem.follower import seeded
 from pzos.problem.problem import Problem

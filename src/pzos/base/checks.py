@@ -22,7 +22,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 from math import isfinite
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -148,7 +148,15 @@ def instance_of(kind: type, expected: str, remedy: str) -> Must:
     return Must(lambda value: isinstance(value, kind), expected, remedy)
 
 
-def checked(must: Must, **settings: Any) -> Any:
+class Constraint(Protocol):
+    """Whatever notes faults as a :class:`Must` does; of use where the remedy depends on the value."""
+
+    def note(self, faults: Faults, argument: str, value: Any) -> bool:
+        """Note a fault unless the value is as it must be; returns whether it is."""
+        ...
+
+
+def checked(must: Constraint, **settings: Any) -> Any:
     """Return a dataclass field that carries what it must be; ``settings`` are those of ``dataclasses.field``."""
     return dataclasses.field(metadata={"must": must}, **settings)
 
