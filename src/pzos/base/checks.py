@@ -178,6 +178,12 @@ def check_fields(value: Any) -> None:
     faults.raise_if_any()
 
 
+def set_fields(value: Any, **fields: Any) -> None:
+    """Set fields of a frozen dataclass, from inside its ``__init__`` or ``__post_init__`` and nowhere else."""
+    for name, content in fields.items():
+        object.__setattr__(value, name, content)
+
+
 def frozen_numbers(faults: Faults, name: str, value: npt.ArrayLike) -> Vector:
     """Return a number or a vector as a read-only float64 array, or note that it is neither (and return zero)."""
     try:
