@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: demo test lint docs bench clean
+.PHONY: demo test lint coverage wheel docs bench clean
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -m venv .venv
@@ -22,6 +22,24 @@ lint: $(STAMP)
 test: lint
 	$(BIN)/python -m pytest -n 2
 
+# Line and branch coverage by room; compiled kernels count where tests run them with NUMBA_DISABLE_JIT=1.
+coverage: $(STAMP)
+	rm -rf build/coverage && mkdir -p build/coverage
+	COVERAGE_FILE=$(CURDIR)/build/coverage/data $(BIN)/python -m pytest -n 2 --cov --cov-report=
+	COVERAGE_FILE=$(CURDIR)/build/coverage/data $(BIN)/python -m coverage json -q -o build/coverage/report.json
+	$(BIN)/python tests/coverage_by_room.py build/coverage/report.json
+
+# The wheel, built, installed into an empty environment, and tried there on the quick tests.
+QUICK := tests/test_import.py tests/base tests/problem tests/study tests/methods/test_smoothing.py tests/cli/test_main.py
+wheel: $(STAMP)
+	rm -rf dist build/wheel
+	$(BIN)/python -m pip install --quiet build
+	$(BIN)/python -m build --quiet --outdir dist
+	$(PYTHON) -m venv build/wheel
+	build/wheel/bin/python -m pip install --quiet dist/*.whl pytest hypothesis
+	build/wheel/bin/python -m pytest -p no:cacheprovider $(QUICK)
+	build/wheel/bin/pzos --version
+
 # The site, offline, every example executed, warnings as errors: docs/_build/html/index.html
 docs: $(STAMP)
 	$(BIN)/python -m pip install --quiet -e ".[docs]"
@@ -32,4 +50,4 @@ bench: $(STAMP)
 	$(BIN)/python benchmarks/overhead.py
 
 clean:
-	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis demo-output docs/_build docs/gallery docs/sg_execution_times.rst
+	rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis demo-output docs/_build docs/gallery docs/sg_execution_times.rst

@@ -16,7 +16,7 @@ from pzos.answers.oracle import Oracle
 from pzos.base.checks import Faults
 from pzos.base.errors import FollowerFailure
 from pzos.base.types import Vector
-from pzos.cli.sources import Source, add_names, sources
+from pzos.cli.description import Source, add_names, sources
 from pzos.problem.problem import Problem, require_problem
 from pzos.stationarity.certificate import Certificate, CertificateSolver
 from pzos.stationarity.one_batch import known_at

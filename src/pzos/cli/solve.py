@@ -13,7 +13,8 @@ from typing import Any
 
 from pzos.base.errors import InvalidInput
 from pzos.cli.description import Description, load, made_from, read_description
-from pzos.cli.shared import add_json, add_running, emit, limits_of, oracle_of, result_data
+from pzos.cli.printing import add_json, emit
+from pzos.cli.studies import add_running, limits_of, oracle_of, result_data
 from pzos.problem.problem import Problem
 from pzos.study.run import drive
 from pzos.study.study import Study

@@ -6,11 +6,11 @@ stored: there is no state format to migrate, and a resumed study has the bits of
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import os
 import platform
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -20,16 +20,13 @@ import pzos
 from pzos.base.checks import Faults
 from pzos.base.errors import DamagedStudy, DifferentStudy
 from pzos.base.fingerprint import describe, describe_function, differences, listed
-from pzos.base.rows import StoredAnswer, as_array, as_bytes
-from pzos.base.types import Purpose, Query
+from pzos.base.rows import as_array
+from pzos.base.types import Purpose, Query, Vector
 from pzos.durable.journal import FORMAT, Journal, create, open_journal
-from pzos.study.limits import Limits
+from pzos.study.events import Event
 
 if TYPE_CHECKING:
     from pzos.study.study import Study
-
-_NO_LIMIT = 2**62
-_AT_ITERATE = {Purpose.ITERATE.value, Purpose.MONITOR.value}
 
 
 def attach(study: Study, path: str | os.PathLike[str], *, read_only: bool = False, any_version: bool = False) -> None:
@@ -39,14 +36,14 @@ def attach(study: Study, path: str | os.PathLike[str], *, read_only: bool = Fals
     if not place.exists() and not read_only and not _logs_left(place):
         made = create(place, json.dumps(header, indent=1))
         made.start_writing()
-        study.journal = made
+        study.keep(made)
         return
     journal = open_journal(place, read_only=read_only)
     try:
         if journal.header is not None:
             compare(place, json.loads(journal.header), header, any_version=any_version)
-        study.set_clock(0.0)
-        replay(study, journal, journal.sequence_by_step())
+        study.replay(events_of(journal), lambda query, stored, _: _refuse(place, query, stored))
+        study.keep(journal)
         journal.start_writing()
         if journal.header is None and not read_only:
             journal.adopt(json.dumps(header, indent=1))
@@ -134,61 +131,19 @@ def _series(version: str) -> list[str]:
 # ---- replay ---------------------------------------------------------------------------------------------------
 
 
-def replay(study: Study, journal: Journal, places: dict[int, list[int]]) -> None:
-    """Tell the study what the journal has for it, checking that it asks what was asked then, bit for bit.
-
-    A recovered study may have gaps. Its replay halts at the first one, and goes on by itself when the queries
-    there have been answered again: no answer that was saved is ever asked for a second time.
-
-    The wall-time limit is left out of the replay (how long it took is no property of the trajectory) until only the
-    closing answer of an ended study is left.
-    """
-    limits, elapsed, study.journal = study.limits, study.elapsed, None
-    study.limits = _without_seconds(limits)
-    while (step := study.step) in places and not study.finished:
-        rows = journal.answers(places[step])
-        if all(row.final for row in rows):
-            study.limits = limits
-            study.set_clock(elapsed)
-        for query in study.ask():
-            row = _answer_to(query, rows, journal.path)
-            if row is not None:
-                elapsed = max(elapsed, row.elapsed)
-                study.set_clock(row.elapsed)
-                study.receive(row.response()._replace(index=query.index))
-        if study.step == step:
-            break
-    study.limits, study.journal = limits, journal
-    study.set_clock(elapsed)
-    if not study.finished and any(step > study.step for step in places):
-        study.later = lambda: replay(study, journal, places)
+def events_of(journal: Journal) -> Iterator[Event]:
+    """Yield what the journal has for :meth:`Study.replay`."""
+    for row in journal.all_answers():
+        query = Query(row.step, row.index, as_array(row.x), Purpose(row.purpose))
+        yield Event(query, row.response(), row.elapsed)
 
 
-def _without_seconds(limits: Limits) -> Limits:
-    steps = _NO_LIMIT if limits.steps is None and limits.queries is None else limits.steps
-    return dataclasses.replace(limits, seconds=None, steps=steps)
-
-
-def _answer_to(query: Query, rows: list[StoredAnswer], path: Path) -> StoredAnswer | None:
-    """Return the stored answer to ``query``; its x must have the very same bits.
-
-    The closing query of a shorter run has the address of the first query of the step that now follows. It answers the
-    query at the iterate of that step, wherever that stands in the batch; otherwise it is passed over.
-    """
-    x = as_bytes(query.x)
-    at_address = [row for row in rows if row.index == query.index]
-    at_iterate = [row for row in rows if {row.purpose, query.purpose.value} <= _AT_ITERATE]
-    for row in (*at_address, *at_iterate):
-        if row.x == x:
-            return row
-    strangers = [row for row in at_address if not row.final]
-    if strangers and not (query.index == 0 and query.purpose.value == "monitor"):
-        raise DifferentStudy(
-            f"{path}: query {query.step}.{query.index}: the stored x is not the one asked now "
-            f"({_first_difference(as_array(strangers[0].x), query.x)}); the leader, the solver's code or a library "
-            "has changed since: use what the file was written with"
-        )
-    return None
+def _refuse(path: Path, query: Query, stored: Vector) -> None:
+    raise DifferentStudy(
+        f"{path}: query {query.step}.{query.index}: the stored x is not the one asked now "
+        f"({_first_difference(stored, query.x)}); the leader, the solver's code or a library "
+        "has changed since: use what the file was written with"
+    )
 
 
 def _first_difference(stored: Any, present: Any) -> str:

@@ -1,4 +1,7 @@
-"""A road network: links with latencies, zones, and the travellers between them. A frozen description."""
+"""A road network: links with latencies, zones, and the travellers between them. A frozen description.
+
+``Prepared`` is the same as the compiled solver reads it: links sorted by tail, demand by class and origin.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +13,15 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from pzos.base.checks import Faults
-from pzos.base.types import Vector
+from pzos.base.checks import Faults, is_whole
+from pzos.base.types import Matrix, Vector
 from pzos.networks.demand import Demand, Indices, UserClass
-from pzos.networks.latency import Latency
+from pzos.networks.equilibrium.paths import Trips, out_of_reach
+from pzos.networks.equilibrium.trees import Graph
+from pzos.networks.latency import Latency, Law
 
 if TYPE_CHECKING:
     from pzos.networks.assignment import Assignment
-    from pzos.networks.prepare import Prepared
     from pzos.problem.problem import Problem
 
 
@@ -68,12 +72,12 @@ class Network:
         """Build a network from arrays with one entry per link; ``demand`` is a table of trips, or the classes."""
         start, end = np.array(tail, dtype=np.int64).ravel(), np.array(head, dtype=np.int64).ravel()
         classes = _as_classes(demand)
-        reach = [start, end, *(c.demand.origin for c in classes), *(c.demand.destination for c in classes)]
-        count = 1 + max(int(part.max(initial=0)) for part in reach) if nodes is None else int(nodes)
-        ends = [int(max(c.demand.origin.max(initial=0), c.demand.destination.max(initial=0))) for c in classes]
+        last_zone = max(group.demand.highest for group in classes)
+        last = int(max(start.max(initial=0), end.max(initial=0), last_zone))
+        count = 1 + last if nodes is None else int(nodes)
         network = Network(
             tail=start, head=end, latency=latency, classes=classes, nodes=count,
-            zones=1 + max(ends, default=0) if zones is None else int(zones), first_thru=int(first_thru),
+            zones=1 + last_zone if zones is None else int(zones), first_thru=int(first_thru),
             length=_per_link(length, start.size), toll=_per_link(toll, start.size),
             toll_factor=float(toll_factor), distance_factor=float(distance_factor),
             node_ids=np.arange(count) if node_ids is None else np.array(node_ids, dtype=np.int64),
@@ -99,12 +103,15 @@ class Network:
             np.concatenate([p.trips for p in parts]),
         )
 
+    @property
+    def worth(self) -> Matrix:
+        """Return the value of time of every class, one row each."""
+        return np.array([[group.value_of_time] for group in self.classes])
+
     @cached_property
     def prepared(self) -> Prepared:
         """Return the network as the compiled solver reads it, checked and built once."""
-        from pzos.networks.prepare import prepare
-
-        return prepare(self)
+        return _prepare(self)
 
     def with_classes(
         self, values_of_time: Iterable[float], shares: Iterable[float] | None = None, names: Iterable[str] = ()
@@ -131,10 +138,16 @@ class Network:
                          f"{found.size} links join these nodes; give the link's number")  # fmt: skip
             faults.raise_if_any()
             return int(found[0])
-        whole = isinstance(link, int | np.integer) and not isinstance(link, bool) and 0 <= int(link) < self.links
-        faults.check(whole, "link", link, f"a link number from 0 to {self.links - 1} or a pair of nodes", "see .tail")
+        known = is_whole(link, 0, self.links - 1)
+        faults.check(known, "link", link, f"a link number from 0 to {self.links - 1} or a pair of nodes", "see .tail")
         faults.raise_if_any()
         return int(link)
+
+    def tolls_on(self, links: Indices, x: npt.ArrayLike) -> Vector:
+        """Return the tolls ``x`` of some links as one toll per link, 0 on the others."""
+        tolls = np.zeros(self.links)
+        tolls[links] = x
+        return tolls
 
     def assign(
         self,
@@ -206,8 +219,8 @@ def _check(network: Network) -> None:
                  "0 lets traffic pass through every node")  # fmt: skip
     for group in network.classes:
         demand = group.demand
-        top = int(max(demand.origin.max(initial=0), demand.destination.max(initial=0)))
-        faults.check(top < nodes, f"demand of class {group.name!r}", top, f"nodes from 0 to {nodes - 1}", "check it")
+        faults.check(demand.highest < nodes, f"demand of class {group.name!r}", demand.highest,
+                     f"nodes from 0 to {nodes - 1}", "check it")  # fmt: skip
         faults.check(demand.trips.size > 0, f"demand of class {group.name!r}", 0, "at least one trip", "add trips")
     for name in ("toll_factor", "distance_factor"):
         value = getattr(network, name)
@@ -218,3 +231,62 @@ def _check(network: Network) -> None:
     shape = None if network.coordinates is None else network.coordinates.shape
     faults.check(shape in (None, (nodes, 2)), "coordinates", shape, f"({nodes}, 2)", "one (x, y) per node")
     faults.raise_if_any()
+
+
+# ---- as the compiled solver reads it ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """``order`` lists the links in the solver's order; ``base`` holds the costs without flow or toll, per class."""
+
+    order: Indices
+    graph: Graph
+    trips: Trips
+    law: Law
+    base: Matrix
+
+
+def _prepare(network: Network) -> Prepared:
+    """Sort, check that every trip has a way, and build the compiled latencies."""
+    order = np.argsort(network.tail, kind="stable").astype(np.int64)
+    tail, head = network.tail[order], network.head[order]
+    graph = Graph(
+        np.searchsorted(tail, np.arange(network.nodes + 1)).astype(np.int64),
+        tail.astype(np.int32),
+        head.astype(np.int32),
+        (np.arange(network.nodes) >= network.first_thru).astype(np.int8),
+    )
+    trips = _trips(network)
+    _check_reach(network, graph, trips)
+    law = network.latency.law(order)
+    network.latency.check_own(sum(group.demand.total for group in network.classes))
+    priced = network.toll_factor * network.toll / network.worth + network.distance_factor * network.length
+    return Prepared(order, graph, trips, law, np.ascontiguousarray(priced[:, order]))
+
+
+def _trips(network: Network) -> Trips:
+    parts = [group.demand for group in network.classes]
+    kind = np.repeat(np.arange(len(parts)), [part.trips.size for part in parts])
+    origin = np.concatenate([part.origin for part in parts])
+    groups, first = np.unique(kind * network.nodes + origin, return_index=True)
+    return Trips(
+        np.append(first, origin.size).astype(np.int64),
+        (groups // network.nodes).astype(np.int32),
+        (groups % network.nodes).astype(np.int32),
+        kind.astype(np.int32),
+        np.concatenate([part.destination for part in parts]).astype(np.int32),
+        np.ascontiguousarray(np.concatenate([part.trips for part in parts])),
+    )
+
+
+def _check_reach(network: Network, graph: Graph, trips: Trips) -> None:
+    lost = out_of_reach(graph, trips)
+    if lost.size:
+        group = np.searchsorted(trips.first, lost[:5], side="right") - 1
+        starts, ends = network.node_ids[trips.origin[group]], network.node_ids[trips.destination[lost[:5]]]
+        pairs = ", ".join(f"{a} -> {b}" for a, b in zip(starts, ends, strict=True))
+        faults = Faults("Network")
+        faults.check(False, "demand", f"{lost.size} pairs ({pairs}{', ...' if lost.size > 5 else ''})",
+                     "a path for every trip", "add links, drop these trips, or check first_thru")  # fmt: skip
+        faults.raise_if_any()

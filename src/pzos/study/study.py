@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -17,13 +18,13 @@ import numpy.typing as npt
 
 from pzos.base.checks import Faults
 from pzos.base.errors import InvalidAnswer, InvalidInput, InvalidLeader
-from pzos.base.keys import Keys, check_seed
+from pzos.base.keys import A_SEED, Keys
 from pzos.base.types import CACHED_SECONDS, Purpose, Query, Response, Vector, all_finite
 from pzos.methods.estimators import Plan
 from pzos.methods.solver import AnySolver, Outcome, State, Stop, Task
 from pzos.problem.problem import Known
 from pzos.study.admission import check_address, check_answer, check_known, check_same, check_solver, told_vector
-from pzos.study.keeper import Keeper
+from pzos.study.events import Event, Keeper, difference, event_of
 from pzos.study.ledger import Ledger
 from pzos.study.limits import Limits, check_limits
 from pzos.study.result import Result
@@ -33,6 +34,8 @@ from pzos.study.trace import Record, Trace
 _UNKNOWN = float("nan")
 _EMPTY: Vector = np.empty(0)
 _KNOWN_BY_SOLVER = (Purpose.ITERATE, Purpose.TRIAL)
+#: (the query asked now, the point it was asked at then, their relative difference)
+_Differs = Callable[[Query, Vector, float], None]
 
 
 class Study:
@@ -69,7 +72,7 @@ class Study:
         check_known(faults, known)
         check_solver(faults, solver)
         check_limits(faults, steps, queries, seconds, target, failure_rate)
-        check_seed(faults, seed)
+        A_SEED.note(faults, "seed", seed)
         faults.raise_if_any()
         self.known = known
         self.solver = solver
@@ -81,8 +84,11 @@ class Study:
         self.queries = 0
         self.monitoring = 0
         self.failures = 0
-        self.journal: Keeper | None = None
-        self.later: Callable[[], None] | None = None  # answers a recovered study still has for steps to come
+        self.difference = 0.0
+        self._keeper: Keeper | None = None
+        self._kept: dict[int, list[Event]] = {}  # what a replay still has for steps to come
+        self._differs: _Differs | None = None
+        self._timed = True
         self._stop: Stop | None = None
         self._finished = False
         self._plan: Plan | None = None
@@ -121,8 +127,8 @@ class Study:
 
     def close(self) -> None:
         """Close the file of a durable study; a study in memory has nothing to close."""
-        if self.journal is not None:
-            self.journal.close()
+        if self._keeper is not None:
+            self._keeper.close()
 
     def __enter__(self) -> Self:
         return self
@@ -177,11 +183,12 @@ class Study:
 
     def _prepare(self) -> None:
         """Open the next batch, unless one is open or the study is over."""
-        if self.later is not None and not self._missing:
-            later, self.later = self.later, None
-            later()
-        if self._missing or self._finished:
-            return
+        if self._kept and not self._missing:
+            self._resume()
+        if not self._missing and not self._finished:
+            self._advance()
+
+    def _advance(self) -> None:
         if self._stop is None:
             self._stop = self._limit_reached()
         if self._stop is None:
@@ -201,7 +208,7 @@ class Study:
             return Stop.STEPS
         if limits.queries is not None and self.queries >= limits.queries:
             return Stop.QUERIES
-        if limits.seconds is not None and time.perf_counter() - self._start >= limits.seconds:
+        if limits.seconds is not None and self._timed and self.elapsed >= limits.seconds:
             return Stop.SECONDS
         if limits.failure_rate is not None and limits.fails_too_often(self.failures, self.queries + self.monitoring):
             return Stop.FAILURES
@@ -262,6 +269,9 @@ class Study:
 
     def receive(self, response: Response) -> Record | None:
         """Take a response as an oracle gives it (its array is kept, not copied, and made read-only)."""
+        return self._take(response, self._keeper)
+
+    def _take(self, response: Response, keeper: Keeper | None) -> Record | None:
         index = response.index
         if response.step != self._open_step or not 0 <= index < len(self._open):
             raise self._not_open(response)
@@ -275,8 +285,8 @@ class Study:
                 check_answer(response, shape)
                 self._response_shape = y.shape
             y.setflags(write=False)  # read-only, as the leader is handed this very array
-        if self.journal is not None:
-            self.journal.append(query, response, self.elapsed)
+        if keeper is not None:
+            keeper.append(query, response, self.elapsed)
         self._answers[index] = response
         record = None
         if self._missing == 1:
@@ -352,6 +362,77 @@ class Study:
             time.perf_counter() - self._start,
             outcome.extras,
         )
+
+    # ---- keeping and replaying ----------------------------------------------------------------------------
+
+    @property
+    def journal(self) -> Keeper | None:
+        """Where answers are kept, if they are."""
+        return self._keeper
+
+    def keep(self, keeper: Keeper) -> None:
+        """Write every answer from now on to ``keeper`` before it is taken."""
+        self._keeper = keeper
+
+    def replay(self, events: Iterable[Event], differs: _Differs | None = None) -> float:
+        """Rebuild a fresh study from what was kept of it, in any order; returns the largest :attr:`difference`.
+
+        Answers belong to the points they were asked at: where this study computes other bits, the stored point is
+        taken. ``differs(asked, stored, difference)`` hears of each such point before, and may raise to refuse it.
+
+        A recovered study may have gaps. Its replay halts at the first one, and goes on by itself when the queries
+        there have been answered again: no answer that was kept is ever asked for a second time. The wall-time limit
+        is left out (how long it took is no property of the trajectory) until only the closing answer is left.
+        """
+        for event in events:
+            self._kept.setdefault(event.query.step, []).append(event)
+        self._differs = differs
+        self.set_clock(0.0)
+        self._resume()
+        return self.difference
+
+    def _resume(self) -> None:
+        """Tell what was kept of the steps from here on, as far as it goes without a gap."""
+        elapsed, self._timed = self.elapsed, False
+        try:
+            while (kept := self._kept.pop(self._step, None)) and not self._finished:
+                if all(event.closing for event in kept):
+                    self._timed = True
+                    self.set_clock(elapsed)
+                self._advance()
+                for event in self._recognised(kept):
+                    if event.response is not None:
+                        elapsed = max(elapsed, event.elapsed)
+                        self.set_clock(event.elapsed)
+                        self._take(event.response, None)
+                if self._missing:
+                    break
+        finally:
+            self._timed = True
+            self.set_clock(elapsed)
+        if self._finished:
+            self._kept.clear()
+
+    def _recognised(self, kept: list[Event]) -> list[Event]:
+        """Return what was kept of the open queries, each at its place in the batch, which takes the stored points."""
+        found = []
+        for index, query in enumerate(self._open):
+            event = event_of(query, kept)
+            if event is None:
+                continue
+            stored = event.query.x
+            apart = difference(stored, query.x)
+            if apart:
+                if self._differs is not None:
+                    self._differs(query, stored, apart)
+                self.difference = max(self.difference, apart)
+                self._open[index] = query._replace(x=stored)
+            response = event.response and event.response._replace(index=index)
+            found.append(event._replace(response=response))
+        if self._plan is not None and self.difference:
+            points = tuple(query.x for query in self._open[: len(self._plan.points)])
+            self._plan = replace(self._plan, points=points)
+        return found
 
     # ---- result -------------------------------------------------------------------------------------------
 

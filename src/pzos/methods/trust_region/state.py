@@ -1,8 +1,8 @@
-"""State, plans and bookkeeping of the composite trust region; see :mod:`pzos.methods.trust_region.solver`."""
+"""State and plans of the composite trust region, and the contest of structures that decides what its model assumes."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
@@ -10,16 +10,15 @@ import numpy as np
 
 from pzos.base.checks import Faults
 from pzos.base.keys import Keys, Role
-from pzos.base.types import Matrix, Vector
+from pzos.base.types import Matrix, Purpose, Vector
 from pzos.methods.estimators import Plan
 from pzos.methods.response_model.bounds import Bounds
 from pzos.methods.response_model.fit import Fitter, Shape
-from pzos.methods.response_model.geometry import Scales
-from pzos.methods.response_model.history import History
+from pzos.methods.response_model.history import History, Scales
 from pzos.methods.response_model.prior import LinearPrior
+from pzos.methods.response_model.response import ResponseModel
 from pzos.methods.solver import Task
-from pzos.methods.trust_region.contest import Contest, contest
-from pzos.methods.trust_region.subproblem import Step
+from pzos.methods.trust_region.subproblem import Move
 from pzos.problem.structure import Bounded, Declared, declared
 
 _NAN = float("nan")
@@ -27,6 +26,10 @@ _GRID_UP_TO = 21
 _REFIT = 1.25
 _SKETCH = 48
 _PATIENCE = 4
+_DISCOUNT = 0.7
+_MARGIN = 2.5
+_TRAILING_AFTER = 6
+_ROUNDS = 15
 
 
 class Kind(Enum):
@@ -38,15 +41,70 @@ class Kind(Enum):
     SURVEY = "a corner of the region: under noise only far points tell slopes"
     REPEAT = "the centre once more: do the followers repeat themselves?"
 
+    @property
+    def purpose(self) -> Purpose:
+        """Return what the study counts such a query as."""
+        return Purpose.TRIAL if self in (Kind.START, Kind.TRIAL) else Purpose.PROBE
+
+
+#: What is promised where nothing is: of the first query, and of a repeated one.
+_NO_MOVE = Move(np.zeros(0), _NAN, _NAN)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TrialPlan(Plan):
     """Points with what the model promised at the first, and what every competing structure predicts there."""
 
     kind: Kind = Kind.TRIAL
-    step: Step | None = None
+    move: Move = _NO_MOVE
     predictions: Mapping[Shape, Vector] = field(default_factory=dict)
     priors: Mapping[Shape, LinearPrior] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Contest:
+    """Structures compete by predicting the next answer, before it is seen; the best predictor makes the next step.
+
+    A declared structure starts as favourite and is left only for a rival that predicts clearly better, so a wrong
+    declaration costs a few queries. With nothing declared the favourite is "no structure", and a structure that shows
+    in the answers is found after two or three of them. ``scores`` are discounted sums of log relative prediction
+    errors, one per shape; lower is better, infinite is out.
+    """
+
+    shapes: tuple[Shape, ...]
+    favourite: Shape
+    scores: tuple[float, ...]
+    rounds: int = 0
+
+    @property
+    def winner(self) -> Shape:
+        """Return the favourite unless a rival predicts better by the margin."""
+        best = self.shapes[int(np.argmin(self.scores))]
+        lead = self.scores[self.shapes.index(self.favourite)] - min(self.scores)
+        return best if lead > _MARGIN else self.favourite
+
+    @property
+    def running(self) -> tuple[Shape, ...]:
+        """Return the shapes still compared: all at first, then those not far behind, in the end winner and none."""
+        if self.rounds >= _ROUNDS:
+            return tuple(dict.fromkeys((self.winner, Shape.FREE)))
+        limit = min(self.scores) + (_MARGIN if self.rounds >= _TRAILING_AFTER else np.inf)
+        close = (shape for shape, score in zip(self.shapes, self.scores, strict=True) if score <= limit)
+        return tuple(dict.fromkeys((self.winner, *close)))
+
+    def observe(self, errors: Mapping[Shape, float]) -> Contest:
+        """Return the contest after one more answer; ``errors`` are relative to the change of the answer."""
+        if len(errors) < 2:
+            return self
+        scores = tuple(
+            _DISCOUNT * score + float(np.log(errors[shape] + 1e-9)) if shape in errors else np.inf
+            for shape, score in zip(self.shapes, self.scores, strict=True)
+        )
+        return Contest(self.shapes, self.favourite, scores, self.rounds + 1)
+
+
+#: Without rivals there is nothing to find out.
+_NO_CONTEST = Contest((Shape.FREE,), Shape.FREE, (0.0,))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,7 +121,7 @@ class RegionState:
     centre: int = 0
     radius: float = _NAN
     scale: float = _NAN
-    contest: Contest | None = None
+    contest: Contest = _NO_CONTEST
     scales: Mapping[Shape, Scales] = field(default_factory=dict)
     priors: Mapping[Shape, LinearPrior] = field(default_factory=dict)
     tuned: int = 0
@@ -81,12 +139,16 @@ class RegionState:
         A structure that has not improved F for some steps takes turns with none: where the answers contradict it in
         a detail, say at a kink, plain interpolation gets further.
         """
-        if self.contest is None:
-            return (Shape.FREE,)
         if self.exact is not False and (self.stalled // _PATIENCE) % 2:
             return (Shape.FREE,)
-        winner = self.contest.winner
-        return tuple(dict.fromkeys((winner, *self.contest.running)))
+        return self.contest.running
+
+    @property
+    def past(self) -> History:
+        """Return the history, which every state has after the first answer."""
+        if self.history is None:
+            raise TypeError("the state has no history yet")
+        return self.history
 
     @property
     def variance(self) -> float:
@@ -117,11 +179,11 @@ def opening_contest(task: Task, size: int) -> Contest:
     """Let every structure that fits the dimensions compete, the declared one as favourite."""
     found = checked_structure(task, size)
     if size != task.known.dimension:
-        return contest((Shape.FREE,), Shape.FREE)
+        return _NO_CONTEST
     favourite = Shape.FREE
     if found.own_effect:
         favourite = Shape.OWN if found.conserved is None else Shape.CONSERVING
-    return contest((Shape.FREE, Shape.OWN, Shape.CONSERVING), favourite)
+    return Contest(tuple(Shape), favourite, (0.0,) * len(Shape))
 
 
 def fitter(task: Task, history: History, points: int | None) -> Fitter:
@@ -133,8 +195,23 @@ def fitter(task: Task, history: History, points: int | None) -> Fitter:
         lower, upper = _shown_bounds(history.answers)
     else:
         lower, upper = _credible(found.bounds, history)
-    limit = point_limit(n, points)
-    return Fitter(limit, laws, Bounds(lower, upper))
+    return Fitter(point_limit(n, points), laws, Bounds(lower, upper))
+
+
+def models(
+    task: Task,
+    state: RegionState,
+    points: int | None,
+    shapes: Iterable[Shape],
+    priors: Mapping[Shape, LinearPrior],
+    refit: bool = True,
+) -> dict[Shape, ResponseModel]:
+    """Return the models of these structures around the centre, each fitted from its earlier prior."""
+    history = state.past
+    fit = fitter(task, history, points).fit
+    return {
+        shape: fit(history, state.centre, shape, state.scales.get(shape), priors.get(shape), refit) for shape in shapes
+    }
 
 
 def point_limit(dimension: int, points: int | None) -> int:
@@ -171,12 +248,12 @@ def _sketch(keys: Keys, size: int) -> Matrix | None:
 
 def retuned(task: Task, state: RegionState, points: int | None) -> RegionState:
     """Refit the scales of the process when the history has grown by a quarter."""
-    history, running = state.history, state.contest
-    if history is None or running is None or history.count < 2 or history.count < _REFIT * state.tuned:
+    history = state.past
+    if history.count < 2 or history.count < _REFIT * state.tuned:
         return state
     fit = replace(fitter(task, history, points), sketch=_sketch(task.keys, history.answers.shape[1]))
     scales = dict(state.scales)
-    for shape in dict.fromkeys((*running.running, Shape.FREE)):
+    for shape in dict.fromkeys((*state.contest.running, Shape.FREE)):
         start = None if history.count <= _GRID_UP_TO else scales.get(shape)
         scales[shape] = fit.tune(history, state.centre, shape, start, state.variance, state.priors.get(shape))
     return replace(state, scales=scales, tuned=history.count)

@@ -1,0 +1,200 @@
+"""A study answered by people: ``pzos ask`` writes the open queries, ``pzos tell`` takes the answers from a file.
+
+CSV has the columns ``step``, ``index`` and ``y0``, ``y1``, ...; if wanted ``gap``, ``failure``, and the ``x`` columns
+of ``pzos ask``, which are then compared. JSON has the same: ``{"queries": [{"step": 0, "index": 1, "y": [...]}]}``.
+Telling the same file again changes nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import io
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pzos.base.checks import Faults
+from pzos.base.errors import InvalidInput
+from pzos.base.rows import StoredAnswer, as_bytes
+from pzos.base.types import Query, Vector
+from pzos.cli.printing import add_json, emit
+from pzos.cli.studies import add_study, described, limits_of, open_study
+from pzos.durable.journal import Journal
+from pzos.study.study import Study
+
+
+class Told(NamedTuple):
+    """One answer as a file gives it; ``x`` is None where the file does not repeat it."""
+
+    step: int
+    index: int  # type: ignore[assignment]  # tuple.index is of no use here
+    y: Vector
+    x: Vector | None
+    gap: float
+    failure: str
+
+
+# ---- pzos ask -----------------------------------------------------------------------------------------------------
+
+
+def add_ask(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of ``pzos ask``."""
+    add_study(parser)
+    add_json(parser)
+    parser.add_argument("--out", type=Path, default=None, metavar="FILE", help="write here (.csv or .json) instead")
+    parser.add_argument("--steps", type=int, default=None, help="go on until this many steps in all")
+
+
+def ask(args: argparse.Namespace) -> int:
+    """Print the open queries; none, with a note on standard error, if the study has ended."""
+    with open_study(described(args.study), read_only=True, **limits_of(args)) as study:
+        queries = [] if study.done else study.ask()
+        if not queries:
+            sys.stderr.write(f"nothing to ask: {study.stop.value}\n")
+    as_json = args.json or (args.out is not None and args.out.suffix == ".json")
+    text = as_json_text(queries) if as_json else as_csv_text(queries)
+    if args.out is None:
+        sys.stdout.write(text)
+    else:
+        args.out.write_text(text, encoding="utf-8")
+    return 0
+
+
+def as_json_text(queries: list[Query]) -> str:
+    """Return the queries as JSON; add ``"y"`` to each and give the file to ``pzos tell``."""
+    rows = [
+        {"step": q.step, "index": q.index, "purpose": q.purpose.value, "x": [float(entry) for entry in q.x]}
+        for q in queries
+    ]
+    return json.dumps({"queries": rows}, indent=1) + "\n"
+
+
+def as_csv_text(queries: list[Query]) -> str:
+    """Return the queries as CSV, all digits; add columns y0, y1, ... and give the file to ``pzos tell``."""
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    width = queries[0].x.size if queries else 0
+    writer.writerow(["step", "index", "purpose", *(f"x{number}" for number in range(width))])
+    for query in queries:
+        writer.writerow([query.step, query.index, query.purpose.value, *(repr(float(entry)) for entry in query.x)])
+    return buffer.getvalue()
+
+
+# ---- pzos tell ----------------------------------------------------------------------------------------------------
+
+
+def add_tell(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of ``pzos tell``."""
+    parser.add_argument("file", type=Path, metavar="FILE", help="answers as CSV or JSON")
+    add_study(parser)
+    parser.add_argument("--steps", type=int, default=None, help="go on until this many steps in all")
+    add_json(parser)
+
+
+def tell(args: argparse.Namespace) -> int:
+    """Check every answer in the file, then take those that are new."""
+    answers = read_answers(args.file)
+    with open_study(described(args.study), **limits_of(args)) as study:
+        fresh = _checked(args.file, study, answers)
+        for told in fresh:
+            query = next(query for query in study.ask() if (query.step, query.index) == (told.step, told.index))
+            if told.failure:
+                study.fail(query, told.failure)
+            else:
+                study.tell(query, told.y, gap=told.gap)
+        left = 0 if study.done else len(study.ask())
+        step, done = study.step, study.done
+    data = {"taken": len(fresh), "known": len(answers) - len(fresh), "open": left, "steps": step, "done": done}
+    state = "the study has ended" if done else f"{left} queries are open"
+    emit(args, data, f"{len(fresh)} answers taken, {data['known']} known before; {step} steps taken, {state}")
+    return 0
+
+
+def _checked(file: Path, study: Study, answers: list[Told]) -> list[Told]:
+    """Return the answers that are new; one error lists all that cannot be taken, before any is."""
+    faults = Faults(str(file))
+    asked = {} if study.done else {(query.step, query.index): query for query in study.ask()}
+    stored = _stored(study)
+    fresh: dict[tuple[int, int], Told] = {}
+    length = next((len(row.y) // 8 for rows in stored.values() for row in rows if row.y), None)
+    for told in answers:
+        where, address = f"answer {told.step}.{told.index}", (told.step, told.index)
+        length = told.y.size if length is None and not told.failure else length
+        if address in asked:
+            _check_new(faults, where, told, asked[address], length)
+            fresh[address] = told
+        elif address in stored:
+            same = any(row.y == as_bytes(told.y) and bool(row.failure) == bool(told.failure) for row in stored[address])
+            faults.check(same, where, told.y, "the answer told before", "a query has one answer: remove this row")
+        else:
+            faults.add(f"{where}: expected an open query; ask again with  pzos ask")
+    faults.raise_if_any()
+    return list(fresh.values())
+
+
+def _check_new(faults: Faults, where: str, told: Told, query: Query, length: int | None) -> None:
+    if told.x is not None:
+        same = as_bytes(told.x) == as_bytes(query.x)
+        faults.check(same, f"{where}: x", told.x, "the x that was asked", "answer the queries of this study")
+    if not told.failure:
+        faults.check(bool(np.isfinite(told.y).all()), where, told.y, "finite numbers", "or give a failure instead")
+        faults.check(told.y.size == length, where, told.y, f"{length} numbers", "every answer has the same length")
+
+
+def _stored(study: Study) -> dict[tuple[int, int], list[StoredAnswer]]:
+    found: dict[tuple[int, int], list[StoredAnswer]] = {}
+    if isinstance(study.journal, Journal):
+        for row in study.journal.all_answers():
+            found.setdefault((row.step, row.index), []).append(row)
+    return found
+
+
+# ---- reading ----------------------------------------------------------------------------------------------------
+
+
+def read_answers(file: Path) -> list[Told]:
+    """Read answers from CSV or JSON (told by the first character)."""
+    try:
+        text = file.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidInput(f"{file}: cannot be read ({error}); give a CSV or JSON file of answers") from None
+    try:
+        if text.lstrip()[:1] in ("{", "["):
+            data: Any = json.loads(text)
+            rows: Any = data["queries"] if isinstance(data, dict) else data
+            return [_from_json(row) for row in rows]
+        return [_from_csv(row) for row in csv.DictReader(text.splitlines())]
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise InvalidInput(
+            f"{file}: cannot be read as answers ({type(error).__name__}: {error}): expected step, index and y; "
+            "start from the file that  pzos ask  writes"
+        ) from None
+
+
+def _from_json(row: dict[str, Any]) -> Told:
+    failure = str(row.get("failure") or "")
+    y = np.array([] if failure else row["y"], dtype=np.float64).reshape(-1)
+    x = np.array(row["x"], dtype=np.float64) if row.get("x") is not None else None
+    gap = row.get("gap")
+    return Told(int(row["step"]), int(row["index"]), y, x, float("nan") if gap is None else float(gap), failure)
+
+
+def _from_csv(row: dict[str, str]) -> Told:
+    failure = (row.get("failure") or "").strip()
+    y = np.empty(0) if failure else _columns(row, "y")
+    x = _columns(row, "x")
+    if not failure and y.size == 0:
+        raise ValueError(f"row {row['step']}.{row['index']} has no y0, y1, ...")
+    return Told(int(row["step"]), int(row["index"]), y, x if x.size else None, float(row.get("gap") or "nan"), failure)
+
+
+def _columns(row: dict[str, str], letter: str) -> Vector:
+    numbered = [(int(name[1:]), text) for name, text in row.items() if name and re.fullmatch(rf"{letter}\d+", name)]
+    return np.array(
+        [float(text) for _, text in sorted(numbered) if text is not None and text.strip()], dtype=np.float64
+    )
