@@ -5,7 +5,7 @@ Length and weight of the process are those of largest marginal likelihood, the c
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
@@ -15,6 +15,7 @@ from scipy.linalg import cho_solve, solve_triangular
 from pzos.base.types import Matrix, Vector
 from pzos.methods.response_model.bounds import Bounds, ConservedSum, beyond, imputed, precision_of
 from pzos.methods.response_model.history import Geometry, History, Scales, geometry
+from pzos.methods.response_model.kernels import Kernel
 from pzos.methods.response_model.prior import LinearPrior, fit_conserving, fit_own
 from pzos.methods.response_model.response import ResponseModel
 
@@ -25,6 +26,9 @@ _FEW = 12
 _SETTLED = 40
 _LENGTHS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
 _WEIGHTS = (0.1, 0.3, 1.0, 3.0, 10.0)
+_QUADRATIC_WEIGHTS = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
+#: By how much, per column of y, a smoother kernel must be more likely.
+_MARGIN = 0.1
 _NEAR_LENGTHS = (0.35, 0.6, 1.0, 1.6, 2.8)
 _NEAR_WEIGHTS = (0.3, 0.55, 1.0, 1.8, 3.3)
 
@@ -93,31 +97,41 @@ class Fitter:
             latent = self._latent(prior, sample, precision_of(sample.factor)) if kinked else sample
         else:
             prior, latent = self._prior(shape, sample, start)
-        weights = cho_solve((sample.factor, True), latent.residuals(prior), check_finite=False)
+        residuals = latent.residuals(prior)
+        weights = cho_solve((sample.factor, True), residuals, check_finite=False)
+        variances = np.einsum("ij,ij->j", residuals, weights) / seen.count
         weights /= seen.lengths[:, None]
         base = latent.answer
         if scales.noise > 0.0:
             base = base + scales.noise * seen.centre_share * weights.sum(axis=0)
-        return ResponseModel(point, base, seen, weights, scales, prior, self._bounds(prior, answer), kinked)
+        bounds = self._bounds(prior, answer)
+        return ResponseModel(point, base, seen, weights, scales, prior, bounds, kinked, variances, sample.factor)
 
     def tune(
         self,
         history: History,
         centre: int,
         shape: Shape,
-        start: Scales | None,
+        start: Sequence[Scales],
         variance: float,
         prior: LinearPrior | None = None,
-    ) -> Scales:
-        """Return the scales of largest likelihood for this shape."""
+    ) -> tuple[Scales, ...]:
+        """Return the scales of largest likelihood for this shape, those of its most likely kernel first.
+
+        Without structure every kernel competes; with one the process is only what the structure leaves unexplained.
+        """
         seen, slopes = self._seen(history, centre)
-        if shape is not Shape.FREE:
-            factor = _factor(seen, Scales(float(np.median(seen.lengths)), 1.0, 0.0) if start is None else start)
-            prior, latent = self._prior(shape, _Sample(seen, history.answers[centre], slopes, factor), prior)
-            slopes = latent.residuals(prior)
+        if shape is Shape.FREE:
+            if self.sketch is not None:
+                size = np.sqrt(np.einsum("ij,ij->j", slopes, slopes))
+                slopes = (slopes / np.where(size > 0.0, size, 1.0)) @ self.sketch
+            return fit_kernels(seen, slopes, start, variance, tuple(Kernel))
+        factor = _factor(seen, start[0] if start else Scales(float(np.median(seen.lengths)), 1.0, 0.0))
+        prior, latent = self._prior(shape, _Sample(seen, history.answers[centre], slopes, factor), prior)
+        slopes = latent.residuals(prior)
         if self.sketch is not None:
             slopes = slopes @ self.sketch
-        return fit_scales(seen, slopes, start, variance)
+        return fit_kernels(seen, slopes, start, variance, (Kernel.KINKED,))
 
     def _seen(self, history: History, centre: int) -> tuple[Geometry, Matrix]:
         rows = history.nearest(centre, self.points)
@@ -196,25 +210,65 @@ def _cholesky(covariance: Matrix) -> Matrix:
     return factor
 
 
-def negative_log_likelihood(geometry: Geometry, residuals: Matrix, scales: Scales) -> tuple[float, float]:
-    """Return -log p(residuals)/columns up to constants, and the profiled variance of a unit slope."""
+def negative_log_likelihood(
+    geometry: Geometry, residuals: Matrix, scales: Scales, apart: bool = False
+) -> tuple[float, float]:
+    """Return -log p(residuals)/columns up to constants, and the profiled variance of a unit slope.
+
+    The variance is common to all columns, or with ``apart`` one for each (then the mean is returned).
+    """
     try:
         factor = np.linalg.cholesky(geometry.covariance(scales))
     except np.linalg.LinAlgError:
         return float("inf"), float("nan")
     white = solve_triangular(factor, residuals, lower=True, check_finite=False)
-    variance = float(np.einsum("ij,ij->", white, white)) / residuals.size
-    variance = max(variance, 1e-300)
+    variances = np.maximum(np.einsum("ij,ij->j", white, white) / geometry.count, 1e-300)
+    variance = max(float(variances.mean()), 1e-300)
+    scale = float(np.log(variances).mean()) if apart else float(np.log(variance))
     logdet = 2.0 * float(np.log(np.einsum("ii->i", factor)).sum())
-    return 0.5 * (logdet + geometry.count * float(np.log(variance))), variance
+    return 0.5 * (logdet + geometry.count * scale), variance
 
 
-def fit_scales(geometry: Geometry, residuals: Matrix, start: Scales | None, variance: float) -> Scales:
+def fit_kernels(
+    geometry: Geometry, residuals: Matrix, start: Sequence[Scales], variance: float, kernels: Sequence[Kernel]
+) -> tuple[Scales, ...]:
+    """Return the scales of largest likelihood for each kernel, the most likely kernel first.
+
+    A kernel smoother than the roughest must win by a margin: where both explain the answers, kinks are the safer guess.
+    """
+    apart = variance == 0.0 and len(kernels) > 1
+    if apart:
+        residuals = residuals[:, np.abs(residuals).max(axis=0) > 0.0]
+        if residuals.shape[1] == 0:
+            return tuple(start) or (Scales(float(np.median(geometry.lengths)), 0.0),)
+    begun = {scales.kernel: scales for scales in start}
+    found = {kernel: fit_scales(geometry, residuals, begun.get(kernel), variance, kernel, apart) for kernel in kernels}
+
+    def score(kernel: Kernel) -> float:
+        margin = 0.0 if kernel is Kernel.KINKED else _MARGIN
+        return negative_log_likelihood(geometry, residuals, found[kernel], apart)[0] + margin
+
+    return tuple(found[kernel] for kernel in sorted(kernels, key=score))
+
+
+def fit_scales(
+    geometry: Geometry,
+    residuals: Matrix,
+    start: Scales | None,
+    variance: float,
+    kernel: Kernel = Kernel.KINKED,
+    apart: bool = False,
+) -> Scales:
     """Return the scales of largest likelihood: a grid without ``start``, else one pass over each number around it.
 
     ``variance`` is that of the noise in one entry of one answer, in the units of y; zero for exact followers.
     """
     median = float(np.median(geometry.lengths))
+
+    def best(candidates: Sequence[Scales]) -> Scales:
+        scored = [negative_log_likelihood(geometry, residuals, scales, apart)[0] for scales in candidates]
+        return candidates[int(np.argmin(scored))]
+
     noise = 0.0
     if variance > 0.0:
         noise = (
@@ -223,28 +277,27 @@ def fit_scales(geometry: Geometry, residuals: Matrix, start: Scales | None, vari
             else variance / max(float(np.mean(residuals**2)), 1e-300)
         )
     if start is None:
-        grid = [Scales(median * length, weight, noise) for weight in _WEIGHTS for length in _LENGTHS]
-        start = _best(geometry, residuals, [Scales(median, 0.0, noise), *grid])
+        start = best(_grid(kernel, median, noise))
     for _ in range(2 if variance > 0.0 else 1):
-        start = _refined(geometry, residuals, Scales(start.length, start.weight, noise))
+        start = _refined(best, replace(start, noise=noise))
         if variance > 0.0:
             # A process of very short length would explain the noise once more.
-            start = Scales(max(start.length, _LENGTHS[0] * median), start.weight, noise)
+            start = replace(start, length=max(start.length, _LENGTHS[0] * median))
             noise = variance / negative_log_likelihood(geometry, residuals, start)[1]
-            start = Scales(start.length, start.weight, noise)
+            start = replace(start, noise=noise)
     return start
 
 
-def _refined(geometry: Geometry, residuals: Matrix, start: Scales) -> Scales:
+def _grid(kernel: Kernel, median: float, noise: float) -> list[Scales]:
+    if kernel is Kernel.QUADRATIC:  # it has no length of its own
+        return [Scales(median, weight / median, noise, kernel) for weight in _QUADRATIC_WEIGHTS]
+    grid = [Scales(median * length, weight, noise, kernel) for weight in _WEIGHTS for length in _LENGTHS]
+    return [Scales(median, 0.0, noise, kernel), *grid]
+
+
+def _refined(best: Callable[[Sequence[Scales]], Scales], start: Scales) -> Scales:
     if start.weight == 0.0:
-        weights: Sequence[float] = (0.0, 0.1, 0.5)
-    else:
-        lengths = [Scales(start.length * r, start.weight, start.noise) for r in _NEAR_LENGTHS]
-        start = _best(geometry, residuals, lengths)
-        weights = [start.weight * r for r in _NEAR_WEIGHTS]
-    return _best(geometry, residuals, [Scales(start.length, w, start.noise) for w in weights])
-
-
-def _best(geometry: Geometry, residuals: Matrix, candidates: Sequence[Scales]) -> Scales:
-    scored = [negative_log_likelihood(geometry, residuals, scales)[0] for scales in candidates]
-    return candidates[int(np.argmin(scored))]
+        return best([replace(start, weight=weight) for weight in (0.0, 0.1, 0.5)])
+    if start.kernel is not Kernel.QUADRATIC:
+        start = best([replace(start, length=start.length * r) for r in _NEAR_LENGTHS])
+    return best([replace(start, weight=start.weight * r) for r in _NEAR_WEIGHTS])

@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from pzos.base.types import Matrix, Vector
+from pzos.methods.response_model.kernels import Kernel
 
-ROOT3 = float(np.sqrt(3.0))
 _JITTER = 1e-8
 
 
@@ -92,15 +92,9 @@ def first(x: Vector, y: Vector) -> History:
     return History(x[None].copy(), y[None].copy(), np.ones(1))
 
 
-def matern(u: Matrix) -> Matrix:
-    """Return the Matern-3/2 correlation m(u) = (1 + sqrt3 u) exp(-sqrt3 u)."""
-    scaled = ROOT3 * u
-    return (1.0 + scaled) * np.exp(-scaled)
-
-
 @dataclass(frozen=True, slots=True)
 class Scales:
-    """Length, weight and noise of the process: the three numbers fitted by marginal likelihood.
+    """Length, weight and noise of the process, fitted by marginal likelihood, and its kind of smoothness.
 
     All are relative to the linear part, whose slopes have unit variance before the common scale is profiled out.
     """
@@ -108,6 +102,7 @@ class Scales:
     length: float = 1.0
     weight: float = 1.0
     noise: float = 0.0
+    kernel: Kernel = Kernel.KINKED
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -136,13 +131,10 @@ class Geometry:
         K = self.gram.copy()
         size = scales.weight * scales.length
         if size > 0.0:
-            own = matern(d / scales.length)
-            process = matern(self.distances / scales.length)
-            process -= own[:, None]
-            process -= own
-            process += 1.0
-            process *= size * size
-            process /= d[:, None] * d
+            between = d[:, None] * d
+            process = scales.kernel.covariance(scales.length, d, self.distances, self.gram * between)
+            process *= scales.weight**2
+            process /= between
             K += process
         if scales.noise > 0.0:
             K += scales.noise * self.centre_share / (d[:, None] * d)

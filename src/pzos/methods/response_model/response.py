@@ -1,29 +1,60 @@
 """A model of the followers' response that passes through every answer it was given (recipe 3b of the design notes).
 
-    M(x) = y_c + nz sum_j A_j + B (x - c) + t^2 l^2 sum_j A_j [m(|x - x_j|/l) - m(|x - c|/l) - m(d_j/l) + 1]
+    M(x) = y_c + nz sum_j A_j + B (x - c) + t^2 sum_j A_j P(x - c, x_j - c)
 
-with A = K^-1 (R - S B_p') row by row divided by d_j, B = B_p + sum_j A_j (x_j - c)', K the covariance of the geometry.
-The weights of the answers are shared by all entries of y, so every linear law A y = b that the answers obey, the
-model obeys too. No matrix of size d_y by d_x is formed: memory is O(points (d_x + d_y)).
+with A = K^-1 (R - S B_p') row by row divided by d_j, B = B_p + sum_j A_j (x_j - c)', K the covariance of the geometry
+and P that of the process (:mod:`pzos.methods.response_model.kernels`). The weights of the answers are shared by all
+entries of y, so every linear law A y = b that the answers obey, the model obeys too. No matrix of size d_y by d_x is
+formed: memory is O(points (d_x + d_y)).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import numpy as np
+from scipy.linalg import cho_solve
 
 from pzos.base.types import Matrix, Vector
 from pzos.methods.response_model.bounds import Bounds
-from pzos.methods.response_model.history import ROOT3, Geometry, Scales, matern
+from pzos.methods.response_model.history import Geometry, Scales
+from pzos.methods.response_model.kernels import Kernel
 from pzos.methods.response_model.prior import LinearPrior
 
 _NONE: Vector = np.zeros(0)
 
 
+class _Covariances(NamedTuple):
+    """Of the answer at c + s with every answer told, and what their gradients are made of.
+
+    The gradient of sum_j w_j k_j is  sum_j w_j (1 + near_j) o_j - (sum_j w_j near_j - around sum_j w_j) s.
+    """
+
+    values: Vector
+    near: Vector
+    around: float
+    radial: bool
+
+    def gradient(self, weights: Vector, offsets: Matrix, s: Vector) -> Vector:
+        """Return the gradient of ``weights . values`` with respect to s."""
+        if self.near.size == 0:
+            plain: Vector = weights @ offsets
+            return plain
+        near = self.near * weights
+        total: Vector = (weights + near) @ offsets
+        if self.radial:
+            total = total - (float(near.sum()) - self.around * float(weights.sum())) * s
+        return total
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class ResponseModel:
-    """M around a centre; ``predict`` is M itself, ``clipped`` M within the bounds of the answers."""
+    """M around a centre; ``predict`` is M itself, ``clipped`` M within the bounds of the answers.
+
+    ``variances`` are those of a unit slope in each entry of y, by which the spread is measured; ``factor`` is that of
+    the covariance K of the answers.
+    """
 
     centre: Vector
     base: Vector
@@ -33,15 +64,18 @@ class ResponseModel:
     prior: LinearPrior
     bounds: Bounds
     kinked: bool = False
+    variances: Vector = field(default_factory=lambda: _NONE)
+    factor: Matrix | None = field(default=None, repr=False)
     anchored: Vector = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         # m(d_j/l), the same at every x
-        object.__setattr__(self, "anchored", matern(self.geometry.lengths / self.scales.length))
+        anchored = self.scales.kernel.correlation(self.geometry.lengths / self.scales.length)
+        object.__setattr__(self, "anchored", anchored)
 
     def predict(self, x: Vector) -> Vector:
         """Return M(x), before the bounds are applied."""
-        return self._evaluate(x - self.centre)[0]
+        return self._latent(x - self.centre)[0]
 
     def clipped(self, x: Vector) -> Vector:
         """Return M(x) moved into the bounds of the answers."""
@@ -61,31 +95,61 @@ class ResponseModel:
             squared += float(self.prior.own @ self.prior.own)
         return float(np.sqrt(squared / self.base.size))
 
-    def _evaluate(self, s: Vector) -> tuple[Vector, Vector, float]:
-        """Return M(c + s), the decays exp(-sqrt3 |x - x_j|/l), and the decay at the centre."""
-        geometry, scales = self.geometry, self.scales
-        inner = geometry.offsets @ s
-        size = scales.weight * scales.length
-        basis = inner
-        decays, at_centre = _NONE, 0.0
-        if size > 0.0:
-            squared = float(s @ s)
-            distance = np.sqrt(np.maximum(geometry.lengths**2 - 2.0 * inner + squared, 0.0))
-            scaled = (ROOT3 / scales.length) * distance
-            decays = np.exp(-scaled)
-            centre = ROOT3 / scales.length * np.sqrt(squared)
-            at_centre = float(np.exp(-centre))
-            process = (1.0 + scaled) * decays
-            process += (1.0 - (1.0 + centre) * at_centre) - self.anchored
-            basis = inner + size * size * process
-        return self.base + self.prior.apply(s) + basis @ self.weights, decays, at_centre
-
     def response_and_pull(self, x: Vector) -> tuple[Vector, Pull]:
         """Return the clipped M(x), and the map g -> (dM/dx)' g there."""
         s = x - self.centre
-        raw, decays, at_centre = self._evaluate(s)
+        raw, covariances = self._latent(s)
         shown, free = self.bounds.show(raw)
-        return shown, Pull(self, s, free, decays, at_centre)
+        return shown, Pull(self, s, free, covariances)
+
+    def spread(self, x: Vector) -> tuple[float, Vector]:
+        """Return the variance of the process at x in units of ``variances``, with its gradient; 0 at told answers."""
+        s = x - self.centre
+        variance, gradient = self._prior_variance(s)
+        if self.factor is None or self.geometry.count == 0:
+            return variance, gradient
+        covariances = self._covariances(s)
+        scaled = covariances.values / self.geometry.lengths
+        known = cho_solve((self.factor, True), scaled, check_finite=False)
+        variance -= float(scaled @ known)
+        if variance <= 0.0:
+            return 0.0, np.zeros_like(s)
+        return variance, gradient - 2.0 * covariances.gradient(known / self.geometry.lengths, self.geometry.offsets, s)
+
+    def _latent(self, s: Vector) -> tuple[Vector, _Covariances]:
+        covariances = self._covariances(s)
+        return self.base + self.prior.apply(s) + covariances.values @ self.weights, covariances
+
+    def _covariances(self, s: Vector) -> _Covariances:
+        geometry, scales = self.geometry, self.scales
+        inner = geometry.offsets @ s
+        strength, length = scales.weight**2, scales.length
+        if strength == 0.0:
+            return _Covariances(inner, _NONE, 0.0, False)
+        if scales.kernel is Kernel.QUADRATIC:
+            return _Covariances(inner + (0.5 * strength) * inner**2, strength * inner, 0.0, False)
+        squared = float(s @ s)
+        scaled = np.sqrt(np.maximum(geometry.lengths**2 - 2.0 * inner + squared, 0.0)) / length
+        centre = np.array(np.sqrt(squared) / length)
+        process = scales.kernel.correlation(scaled)
+        process += (1.0 - float(scales.kernel.correlation(centre))) - self.anchored
+        near = strength * scales.kernel.steepness(scaled)
+        around = strength * float(scales.kernel.steepness(centre))
+        return _Covariances(inner + (strength * length**2) * process, near, around, True)
+
+    def _prior_variance(self, s: Vector) -> tuple[float, Vector]:
+        """Return the variance at c + s before any answer, and its gradient."""
+        strength, length = self.scales.weight**2, self.scales.length
+        squared = float(s @ s)
+        variance, along = squared, 2.0
+        if self.scales.kernel is Kernel.QUADRATIC:
+            variance += 0.5 * strength * squared**2
+            along += 2.0 * strength * squared
+        elif strength > 0.0:
+            centre = np.array(np.sqrt(squared) / length)
+            variance += 2.0 * strength * length**2 * (1.0 - float(self.scales.kernel.correlation(centre)))
+            along += 2.0 * strength * float(self.scales.kernel.steepness(centre))
+        return variance, along * s
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -95,22 +159,13 @@ class Pull:
     model: ResponseModel
     offset: Vector
     free: Vector
-    decays: Vector
-    at_centre: float
+    covariances: _Covariances
 
     def __call__(self, g: Vector) -> Vector:
         """Return (dM/dx)' g, the derivative of an entry at its bound being zero."""
         model = self.model
         g = model.bounds.pull(g, self.free)
-        geometry, scales = model.geometry, model.scales
-        inner = model.weights @ g
-        coefficients = inner
-        pulled = model.prior.pull(g)
-        strength = 3.0 * scales.weight**2
-        if strength > 0.0:
-            # d m(|x - z|/l)/dx = -3/l^2 exp(-sqrt3 |x - z|/l) (x - z); t^2 l^2 cancels l^-2.
-            near = strength * self.decays * inner
-            coefficients = inner + near
-            pulled = pulled - (float(near.sum()) - strength * self.at_centre * float(inner.sum())) * self.offset
-        total: Vector = pulled + coefficients @ geometry.offsets
+        total: Vector = model.prior.pull(g) + self.covariances.gradient(
+            model.weights @ g, model.geometry.offsets, self.offset
+        )
         return total

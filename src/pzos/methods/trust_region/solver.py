@@ -18,6 +18,7 @@ from pzos.base.keys import Role
 from pzos.base.threads import one_blas_thread
 from pzos.base.types import LeaderValue, Purpose, Vector, dot
 from pzos.methods.estimators import Answers, Plan
+from pzos.methods.response_model.fit import Shape
 from pzos.methods.response_model.history import History, first
 from pzos.methods.response_model.response import ResponseModel
 from pzos.methods.solver import Outcome, Stop, Task
@@ -38,6 +39,11 @@ _SHRINK = 0.7
 _FLOOR = 1e-4
 _SUSPECT_FROM = 5
 _SPARE = 2
+#: How much of the deviation of the model counts as hope; promises that unknown directions must outweigh; how near
+#: the centre they are asked, in trust radii.
+_HOPE = 0.3
+_OUTWEIGHS = 0.3
+_NEAR = 0.3
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,12 +90,22 @@ class CompositeTrustRegion:
         rivals = models(task, state, self.points, state.shapes, state.priors, state.step % _REFIT == 0)
         model = rivals[state.shapes[0]]
         move = self._move(task, state, model, state.radius)
-        if move.predicted <= _negligible(state) or move.size < 1e-9 * state.scale:
+        doubt = _doubt(task, state, model)
+        free = state.exact is not False and state.shapes[0] is Shape.FREE
+        unseen = _unseen(task, state, model) if free and 1 < history.count <= task.known.dimension else None
+        if unseen is not None and _worth_exploring(task, state, model, move, doubt, unseen):
+            kind, point = Kind.EXPLORE, _explored(task, state, model, unseen)
+        elif move.predicted <= _negligible(state) or move.size < 1e-9 * state.scale:
             kind, point = Kind.PROBE, _probe(task, state, model, 0)
         elif state.exact is False and move.predicted < state.slack and state.step % 2:
             kind, point = Kind.SURVEY, _survey(task, state, move.x)
+        elif free and history.count > task.known.dimension and doubt > 0.0:
+            kind, move = Kind.TRIAL, self._hopeful(task, state, model, move, doubt)
+            point = move.x
         else:
             kind, point = Kind.TRIAL, move.x
+        if state.exact is not False and history.index_of(point) is not None:
+            kind, point = Kind.PROBE, _anywhere(task, state)
         further = self._further(task, state, model, point)
         purposes = (kind.purpose,) + (Purpose.TRIAL,) * len(further)
         predictions = {shape: rival.clipped(point) for shape, rival in rivals.items()}
@@ -108,6 +124,25 @@ class CompositeTrustRegion:
             if move.predicted > _negligible(state):
                 return move
         return minimise(objective, state.x, radius, known.domain, self.iterations)
+
+    def _hopeful(self, task: Task, state: RegionState, model: ResponseModel, move: Move, doubt: float) -> Move:
+        """Return where f on the model, less a share of what the model does not know of it, is lowest."""
+        known = task.known
+        objective = on_model(known.leader, known.sign, model)
+
+        def hopeful(x: Vector) -> tuple[float, Vector]:
+            value, gradient = objective(x)
+            variance, slope = model.spread(x)
+            deviation = _HOPE * doubt * np.sqrt(variance)
+            if variance <= 1e-14:
+                return value - deviation, gradient
+            return value - deviation, gradient - (0.5 * deviation / variance) * slope
+
+        signs = task.keys.generator(Role.REGION, state.step).uniform(-1.0, 1.0, state.x.size)
+        start = known.domain.project(move.x + 1e-3 * state.radius * signs)
+        x, _ = search(hopeful, state.x, state.radius, known.domain, self.iterations, start)
+        here, there = objective(state.x)[0], objective(x)[0]
+        return Move(x, here - there, float(np.abs(x - state.x).max()))
 
     def _further(self, task: Task, state: RegionState, model: ResponseModel, x: Vector) -> tuple[Vector, ...]:
         """Return batch - 1 more points: minimisers for other radii, probes where those coincide."""
@@ -179,6 +214,63 @@ def _probe(task: Task, state: RegionState, model: ResponseModel, index: int) -> 
     return domain.project(state.x + reach * v)
 
 
+def _doubt(task: Task, state: RegionState, model: ResponseModel) -> float:
+    """Return the deviation of F that a unit slope of unknown direction stands for: sqrt(sum_j var_j (df/dy_j)^2)."""
+    if model.variances.size == 0:
+        return 0.0
+    pull = task.known.leader(state.x, state.past.answers[state.centre]).grad_y
+    return float(np.sqrt(np.maximum(model.variances, 0.0) @ (pull * pull)))
+
+
+def _unseen(task: Task, state: RegionState, model: ResponseModel) -> Vector | None:
+    """Return a random unit direction orthogonal to all that were asked from the centre; None if there is none."""
+    v = task.keys.direction(state.step, 0, state.x.size, Role.PROBE)
+    units = model.geometry.units
+    for _ in range(2):  # once more, because of rounding
+        v = v - np.linalg.lstsq(units.T, v, rcond=None)[0] @ units
+    size = float(np.linalg.norm(v))
+    return v / size if size > 1e-6 else None
+
+
+def _worth_exploring(
+    task: Task, state: RegionState, model: ResponseModel, move: Move, doubt: float, unseen: Vector
+) -> bool:
+    """Tell whether what a direction never asked may bring outweighs the promise of those that were.
+
+    It brings at most what half a deviation of its slope is worth, less what f and the model lose on the way.
+    """
+    if doubt == 0.0:
+        return True
+    known = task.known
+    objective = on_model(known.leader, known.sign, model)
+    at_best = objective(move.x)[0]
+    reach = 0.5 * state.radius * float(np.sqrt(state.x.size))
+    gain = 0.0
+    for share in (1.0, 0.5, 0.25, 0.125, 0.0625):
+        for sign in (1.0, -1.0):
+            point = known.domain.project(move.x + sign * share * reach * unseen)
+            gain = max(gain, 0.5 * doubt * float(np.linalg.norm(point - move.x)) - (objective(point)[0] - at_best))
+    return gain > _OUTWEIGHS * move.predicted
+
+
+def _explored(task: Task, state: RegionState, model: ResponseModel, unseen: Vector) -> Vector:
+    """Return a point close to the centre in a direction never asked: a clean slope, taken where F looks lower."""
+    known = task.known
+    reach = _NEAR * state.radius * 3.0 ** min(state.flat, 6)
+    objective = on_model(known.leader, known.sign, model)
+    points = [known.domain.project(state.x + sign * reach * unseen) for sign in (1.0, -1.0)]
+    moved = [float(np.abs(point - state.x).max()) for point in points]
+    if min(moved) < 0.1 * max(moved):
+        return points[int(np.argmax(moved))]
+    return points[int(np.argmin([objective(point)[0] for point in points]))]
+
+
+def _anywhere(task: Task, state: RegionState) -> Vector:
+    """Return a random point of the trust region."""
+    signs = task.keys.generator(Role.PROBE, state.step, 1).uniform(-1.0, 1.0, state.x.size)
+    return task.known.domain.project(state.x + state.radius * signs)
+
+
 def _survey(task: Task, state: RegionState, x: Vector) -> Vector:
     """Return a corner of the trust region around x: under noise only far points tell slopes."""
     signs = 2.0 * task.keys.generator(Role.PROBE, state.step).integers(0, 2, x.size) - 1.0
@@ -208,10 +300,12 @@ def judged(task: Task, state: RegionState, plan: TrialPlan, told: Told, points: 
         if change > 4.0 * np.sqrt(state.variance * y.size):  # else noise would be the judge
             missed = {shape: float(np.linalg.norm(guess - y)) for shape, guess in plan.predictions.items()}
             contest = contest.observe({shape: miss / max(change, 1e-300) for shape, miss in missed.items()})
+    unchanged = float(np.mean(y == history.answers[state.centre]))
     for x, y in told:
         history = history.append(x, y)
     probes = state.probes + 1 if plan.kind is Kind.PROBE else 0
     state = replace(state, history=history, contest=contest, suspect=False, probes=probes)
+    state = replace(state, flat=state.flat + 1 if unchanged > 1.0 / 3.0 else 0)
     if plan.kind is Kind.REPEAT:
         return _repeated(task, state, history)
     if state.exact is False:

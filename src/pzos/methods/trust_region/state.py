@@ -38,6 +38,7 @@ class Kind(Enum):
     START = "the answer at x0"
     TRIAL = "the model's minimiser"
     PROBE = "a direction the model knows least about"
+    EXPLORE = "a direction that was never asked"
     SURVEY = "a corner of the region: under noise only far points tell slopes"
     REPEAT = "the centre once more: do the followers repeat themselves?"
 
@@ -122,7 +123,7 @@ class RegionState:
     radius: float = _NAN
     scale: float = _NAN
     contest: Contest = _NO_CONTEST
-    scales: Mapping[Shape, Scales] = field(default_factory=dict)
+    scales: Mapping[Shape, tuple[Scales, ...]] = field(default_factory=dict)
     priors: Mapping[Shape, LinearPrior] = field(default_factory=dict)
     tuned: int = 0
     exact: bool | None = None
@@ -131,6 +132,7 @@ class RegionState:
     probes: int = 0
     failed: int = 0
     stalled: int = 0
+    flat: int = 0
 
     @property
     def shapes(self) -> tuple[Shape, ...]:
@@ -142,6 +144,11 @@ class RegionState:
         if self.exact is not False and (self.stalled // _PATIENCE) % 2:
             return (Shape.FREE,)
         return self.contest.running
+
+    def leading(self, shape: Shape) -> Scales | None:
+        """Return the scales of the most likely process for this structure, None before any were fitted."""
+        found = self.scales.get(shape, ())
+        return found[0] if found else None
 
     @property
     def past(self) -> History:
@@ -210,7 +217,7 @@ def models(
     history = state.past
     fit = fitter(task, history, points).fit
     return {
-        shape: fit(history, state.centre, shape, state.scales.get(shape), priors.get(shape), refit) for shape in shapes
+        shape: fit(history, state.centre, shape, state.leading(shape), priors.get(shape), refit) for shape in shapes
     }
 
 
@@ -254,6 +261,6 @@ def retuned(task: Task, state: RegionState, points: int | None) -> RegionState:
     fit = replace(fitter(task, history, points), sketch=_sketch(task.keys, history.answers.shape[1]))
     scales = dict(state.scales)
     for shape in dict.fromkeys((*state.contest.running, Shape.FREE)):
-        start = None if history.count <= _GRID_UP_TO else scales.get(shape)
+        start = () if history.count <= _GRID_UP_TO else scales.get(shape, ())
         scales[shape] = fit.tune(history, state.centre, shape, start, state.variance, state.priors.get(shape))
     return replace(state, scales=scales, tuned=history.count)
