@@ -8,8 +8,7 @@ import pytest
 from pzos.games.security import SecurityGame
 from pzos.methods.response_model.bounds import Bounds
 from pzos.methods.response_model.fit import Fitter, Shape
-from pzos.methods.response_model.geometry import Scales
-from pzos.methods.response_model.history import first
+from pzos.methods.response_model.history import Scales, first
 
 GAME = SecurityGame.random(7, 8)
 START = GAME.start()

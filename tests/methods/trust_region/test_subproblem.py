@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 import pzos
-from pzos.methods.trust_region.scale import first_radius
-from pzos.methods.trust_region.subproblem import bounds_of, minimise, on_model
+from pzos.methods.trust_region.subproblem import bounds_of, first_radius, minimise, on_model
 from pzos.problem.sets import Ball, Box, Nonnegative, Simplex, Whole
 
 GOAL = np.array([2.0, -1.0, 0.5])

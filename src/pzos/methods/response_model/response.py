@@ -2,9 +2,9 @@
 
     M(x) = y_c + nz sum_j A_j + B (x - c) + t^2 l^2 sum_j A_j [m(|x - x_j|/l) - m(|x - c|/l) - m(d_j/l) + 1]
 
-with A = K^-1 (R - S B_p') row by row divided by d_j, B = B_p + sum_j A_j (x_j - c)', K from :mod:`geometry`. The
-weights of the answers are shared by all entries of y, so every linear law A y = b that the answers obey, the model
-obeys too. No matrix of size d_y by d_x is formed: memory is O(points (d_x + d_y)).
+with A = K^-1 (R - S B_p') row by row divided by d_j, B = B_p + sum_j A_j (x_j - c)', K the covariance of the geometry.
+The weights of the answers are shared by all entries of y, so every linear law A y = b that the answers obey, the
+model obeys too. No matrix of size d_y by d_x is formed: memory is O(points (d_x + d_y)).
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ import numpy as np
 
 from pzos.base.types import Matrix, Vector
 from pzos.methods.response_model.bounds import Bounds
-from pzos.methods.response_model.geometry import Geometry, Scales, matern
+from pzos.methods.response_model.history import ROOT3, Geometry, Scales, matern
 from pzos.methods.response_model.prior import LinearPrior
 
-_ROOT3 = float(np.sqrt(3.0))
+_NONE: Vector = np.zeros(0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -71,9 +71,9 @@ class ResponseModel:
         if size > 0.0:
             squared = float(s @ s)
             distance = np.sqrt(np.maximum(geometry.lengths**2 - 2.0 * inner + squared, 0.0))
-            scaled = (_ROOT3 / scales.length) * distance
+            scaled = (ROOT3 / scales.length) * distance
             decays = np.exp(-scaled)
-            centre = _ROOT3 / scales.length * np.sqrt(squared)
+            centre = ROOT3 / scales.length * np.sqrt(squared)
             at_centre = float(np.exp(-centre))
             process = (1.0 + scaled) * decays
             process += (1.0 - (1.0 + centre) * at_centre) - self.anchored
@@ -86,9 +86,6 @@ class ResponseModel:
         raw, decays, at_centre = self._evaluate(s)
         shown, free = self.bounds.show(raw)
         return shown, Pull(self, s, free, decays, at_centre)
-
-
-_NONE: Vector = np.zeros(0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

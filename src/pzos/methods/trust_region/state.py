@@ -1,4 +1,4 @@
-"""State, plans and bookkeeping of the composite trust region; see :mod:`pzos.methods.trust_region.solver`."""
+"""State and plans of the composite trust region, and the contest of structures that decides what its model assumes."""
 
 from __future__ import annotations
 
@@ -14,11 +14,9 @@ from pzos.base.types import Matrix, Vector
 from pzos.methods.estimators import Plan
 from pzos.methods.response_model.bounds import Bounds
 from pzos.methods.response_model.fit import Fitter, Shape
-from pzos.methods.response_model.geometry import Scales
-from pzos.methods.response_model.history import History
+from pzos.methods.response_model.history import History, Scales
 from pzos.methods.response_model.prior import LinearPrior
 from pzos.methods.solver import Task
-from pzos.methods.trust_region.contest import Contest, contest
 from pzos.methods.trust_region.subproblem import Step
 from pzos.problem.structure import Bounded, Declared, declared
 
@@ -27,6 +25,10 @@ _GRID_UP_TO = 21
 _REFIT = 1.25
 _SKETCH = 48
 _PATIENCE = 4
+_DISCOUNT = 0.7
+_MARGIN = 2.5
+_TRAILING_AFTER = 6
+_ROUNDS = 15
 
 
 class Kind(Enum):
@@ -47,6 +49,53 @@ class TrialPlan(Plan):
     step: Step | None = None
     predictions: Mapping[Shape, Vector] = field(default_factory=dict)
     priors: Mapping[Shape, LinearPrior] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Contest:
+    """Structures compete by predicting the next answer, before it is seen; the best predictor makes the next step.
+
+    A declared structure starts as favourite and is left only for a rival that predicts clearly better, so a wrong
+    declaration costs a few queries. With nothing declared the favourite is "no structure", and a structure that shows
+    in the answers is found after two or three of them. ``scores`` are discounted sums of log relative prediction
+    errors, one per shape; lower is better, infinite is out.
+    """
+
+    shapes: tuple[Shape, ...]
+    favourite: Shape
+    scores: tuple[float, ...]
+    rounds: int = 0
+
+    @property
+    def winner(self) -> Shape:
+        """Return the favourite unless a rival predicts better by the margin."""
+        best = self.shapes[int(np.argmin(self.scores))]
+        lead = self.scores[self.shapes.index(self.favourite)] - min(self.scores)
+        return best if lead > _MARGIN else self.favourite
+
+    @property
+    def running(self) -> tuple[Shape, ...]:
+        """Return the shapes still compared: all at first, then those not far behind, in the end winner and none."""
+        if self.rounds >= _ROUNDS:
+            return tuple(dict.fromkeys((self.winner, Shape.FREE)))
+        limit = min(self.scores) + (_MARGIN if self.rounds >= _TRAILING_AFTER else np.inf)
+        close = (shape for shape, score in zip(self.shapes, self.scores, strict=True) if score <= limit)
+        return tuple(dict.fromkeys((self.winner, *close)))
+
+    def observe(self, errors: Mapping[Shape, float]) -> Contest:
+        """Return the contest after one more answer; ``errors`` are relative to the change of the answer."""
+        if len(errors) < 2:
+            return self
+        scores = tuple(
+            _DISCOUNT * score + float(np.log(errors[shape] + 1e-9)) if shape in errors else np.inf
+            for shape, score in zip(self.shapes, self.scores, strict=True)
+        )
+        return Contest(self.shapes, self.favourite, scores, self.rounds + 1)
+
+
+def contest(candidates: tuple[Shape, ...], favourite: Shape) -> Contest:
+    """Open a contest among ``candidates``."""
+    return Contest(candidates, favourite, (0.0,) * len(candidates))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from pzos.methods.response_model.fit import Shape
-from pzos.methods.trust_region.contest import contest
+from pzos.methods.trust_region.state import contest
 
 ALL = (Shape.FREE, Shape.OWN, Shape.CONSERVING)
 
