@@ -12,7 +12,7 @@ from pzos.methods.default import choose, foresee, smoothing_radius
 from pzos.methods.solver import Stop
 from pzos.methods.trust_region.solver import CompositeTrustRegion
 from pzos.problem.follower import seeded
-from pzos.stationarity.ending import FEWEST_QUERIES
+from pzos.stationarity.certificate import FEWEST_QUERIES
 from pzos.stationarity.stopping import StopWhenStationary, latest_certificate
 
 GAME = SecurityGame.random(4, 8)

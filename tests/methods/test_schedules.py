@@ -8,7 +8,7 @@ import pytest
 import pzos
 from pzos.base.errors import InvalidInput
 from pzos.methods.schedules import Schedule, plain, value_at
-from pzos.study.limits import DEFAULT_STEPS, Limits
+from pzos.study.study import DEFAULT_STEPS, Limits
 
 
 def test_diminishing_is_scale_over_root_t_from_one() -> None:

@@ -12,7 +12,7 @@ from pzos.methods.schedules import Diminishing
 from pzos.methods.steps import DoG, DoWG, StepState, next_step
 from pzos.problem.leader import leader_from_functions
 from pzos.problem.problem import Problem
-from pzos.study.run import solve
+from pzos.solving import solve
 
 GRADIENT = np.array([3.0, 4.0])
 

@@ -7,8 +7,7 @@ import pzos
 from pzos.base.errors import FollowerFailure, InvalidInput
 from pzos.base.keys import Keys, Role
 from pzos.stationarity import CertificateSolver, certify
-from pzos.stationarity.normals import normal_near
-from pzos.stationarity.pilot import fit_prediction, gradient_samples, pilot_size
+from pzos.stationarity.certificate import fit_prediction, gradient_samples, normal_near, pilot_size
 
 from .instances import kinked_problem, linear_problem
 

@@ -7,7 +7,7 @@ from hypothesis import given, strategies as st
 from pzos.base.errors import InvalidInput
 from pzos.cli import plan as plan_command
 from pzos.stationarity import Constants, theorem_schedule
-from pzos.stationarity.schedules import in_words
+from pzos.stationarity.theory import in_words
 
 sizes = st.floats(0.05, 20.0)
 

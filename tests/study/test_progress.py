@@ -85,7 +85,7 @@ def test_a_bar_may_be_refused() -> None:
 def test_without_rich_there_is_no_bar_and_asking_for_one_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     from instances import problem
 
-    monkeypatch.setattr("pzos.study.progress.importlib.util.find_spec", lambda name: None)
+    monkeypatch.setattr("pzos.study.run.importlib.util.find_spec", lambda name: None)
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
     assert pzos.solve(problem(), pzos.PZOS(), steps=1).steps == 1
     with pytest.raises(pzos.MissingExtra, match=r'a progress bar needs .*pip install "pzos\[cli\]"'):

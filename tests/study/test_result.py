@@ -8,7 +8,7 @@ import pytest
 from pzos.base.errors import InvalidInput
 from pzos.methods.smoothing import PZOS, ZOS
 from pzos.methods.solver import Stop
-from pzos.study.run import solve
+from pzos.solving import solve
 from pzos.testing import small_problem
 
 

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from pzos.base.keys import Keys
-from pzos.study.selection import Selection
-from pzos.study.trace import Record
+from pzos.study.result import Record, Selection
 
 
 def record(step: int, value: float = float("nan")) -> Record:

@@ -15,7 +15,7 @@ import pzos
 from instances import problem
 from pzos.base.errors import InvalidInput, MissingExtra
 from pzos.methods.solver import Stop
-from pzos.study.trace import COLUMNS, Record, Trace
+from pzos.study.result import COLUMNS, Record, Trace
 
 ANY = st.floats(allow_nan=True, allow_infinity=True)
 

@@ -22,13 +22,15 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 from math import isfinite
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from pzos.base.errors import InvalidInput
 from pzos.base.types import Matrix, Vector, as_number
+
+T = TypeVar("T")
 
 
 def shown(value: Any, limit: int = 60) -> str:
@@ -65,13 +67,23 @@ class Faults:
         """Note a fault in words of its own."""
         self.messages.append(message)
 
+    def made(self, kind: Callable[..., T], *given: Any) -> T:
+        """Return ``kind(*given)``; its faults become those of this call, which must raise them before it goes on."""
+        try:
+            return kind(*given)
+        except InvalidInput as error:
+            self.messages += error.faults or (str(error),)
+            return cast("T", None)
+
     def raise_if_any(self) -> None:
         """Raise one InvalidInput that lists all faults noted so far."""
-        if len(self.messages) == 1:
-            raise InvalidInput(f"{self.where}: {self.messages[0]}")
-        if self.messages:
-            listing = "\n".join(f"  - {message}" for message in self.messages)
-            raise InvalidInput(f"{self.where}: {len(self.messages)} faults\n{listing}")
+        if not self.messages:
+            return
+        listing = "".join(f"\n  - {message}" for message in self.messages)
+        several = f"{self.where}: {len(self.messages)} faults{listing}"
+        error = InvalidInput(f"{self.where}: {self.messages[0]}" if len(self.messages) == 1 else several)
+        error.faults = tuple(self.messages)
+        raise error
 
 
 class Must(NamedTuple):

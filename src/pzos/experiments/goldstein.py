@@ -12,7 +12,7 @@ from pzos.experiments.descriptions import RunSpec, Scale
 from pzos.experiments.drawing import save
 from pzos.experiments.tables import write_columns
 from pzos.report.drawing import BLUE, ORANGE, new_figure, tidy
-from pzos.stationarity.examples import Example, full_not_partial, partial_not_full
+from pzos.stationarity.piecewise import Example, full_not_partial, partial_not_full
 
 _DELTAS = np.linspace(0.01, 2.0, 200)
 _COLUMNS = ("goldstein_low", "goldstein_high", "partial_low", "partial_high")

@@ -21,7 +21,7 @@ from pzos.methods.estimators import black_box_estimate, partial_estimate, sphere
 from pzos.methods.smoothing import PZOS, ZOS
 from pzos.methods.solver import AnySolver
 from pzos.problem.problem import Problem
-from pzos.study.run import solve
+from pzos.solving import solve
 
 _DIRECTIONS = 200
 _LATE_STEPS = 300

@@ -18,7 +18,7 @@ from pzos.methods.solver import AnySolver
 from pzos.problem.follower import Follower
 from pzos.problem.problem import Problem
 from pzos.problem.sets import Domain, Whole
-from pzos.study.run import solve
+from pzos.solving import solve
 
 
 class RunOutcome(NamedTuple):

@@ -17,7 +17,7 @@ from pzos.methods.estimators import Answers, Plan, predicted_estimate
 from pzos.methods.memories import FittingMemory, check_count
 from pzos.methods.predictions import AnyPrediction, Prediction
 from pzos.methods.schedules import Schedule, check_schedule, value_at
-from pzos.methods.solver import Outcome, Stop, Task
+from pzos.methods.solver import Foresight, Outcome, Stop, Task
 from pzos.methods.steps import DoG, Step, StepState, check_step, next_step
 
 _UNKNOWN = float("nan")
@@ -83,6 +83,10 @@ class _Remembering:
             return self._stay(state, value)
         gradient, learned = self._estimate(state, at, reading)
         return self._move(task, state, value, gradient, learned)
+
+    def foresight(self, task: Task, state: MemoryState) -> Foresight:
+        """Return what the memory predicts, for a certificate."""
+        return lambda x, at: self.prediction.predict(state.learned, x, at)
 
     def _estimate(self, state: MemoryState, at: LeaderValue, reading: Reading) -> tuple[Vector, Any]:
         raise NotImplementedError

@@ -19,8 +19,8 @@ from pzos.base.errors import FollowerFailure
 from pzos.base.types import Purpose, Query, Vector
 from pzos.networks.tolls import TollFollower, marginal_cost_tolls
 from pzos.problem.problem import Problem
+from pzos.solving import solve
 from pzos.study.result import Result
-from pzos.study.run import solve
 
 
 class Uniform(NamedTuple):

@@ -30,7 +30,7 @@ from pzos.report.from_result import (
 from pzos.report.kept_certificate import certificate_beside, certificate_of
 from pzos.report.roads import road_map, toll_labels
 from pzos.report.story import EMPTY, Curve, Motion, Rows, Story
-from pzos.study.ledger import NAMES, fate, ordered
+from pzos.study.result import NAMES, fate, ordered
 
 if TYPE_CHECKING:
     from pzos.problem.problem import Problem

@@ -11,13 +11,12 @@ import pzos
 from pzos.base.types import Purpose, Sense, Vector
 from pzos.report.roads import road_map, toll_labels
 from pzos.report.story import EMPTY, Curve, Motion, Rows, Story
-from pzos.study.ledger import NAMES
+from pzos.study.result import NAMES
 
 if TYPE_CHECKING:
     from pzos.problem.problem import Problem
     from pzos.stationarity.certificate import Certificate
-    from pzos.study.result import Result
-    from pzos.study.trace import Trace
+    from pzos.study.result import Result, Trace
 
 _TRIALS = NAMES[Purpose.TRIAL.value]
 NO_CERTIFICATE = (

@@ -8,7 +8,7 @@ Far fewer queries than the paper's methods, but no theorem: certify the end poin
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -21,7 +21,7 @@ from pzos.methods.estimators import Answers, Plan
 from pzos.methods.response_model.fit import Shape
 from pzos.methods.response_model.history import History, first
 from pzos.methods.response_model.response import ResponseModel
-from pzos.methods.solver import Outcome, Stop, Task
+from pzos.methods.solver import Foresight, Outcome, Stop, Task
 from pzos.methods.trust_region.state import Kind, RegionState, TrialPlan, fitter, opening_contest, point_limit, retuned
 from pzos.methods.trust_region.subproblem import Step, first_radius, minimise, on_model, search
 from pzos.problem.structure import declared
@@ -38,6 +38,7 @@ _SHRINK = 0.7
 _FLOOR = 1e-4
 _SUSPECT_FROM = 5
 _SPARE = 2
+_CERTIFIED_SHARE = 0.01
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +82,7 @@ class CompositeTrustRegion:
 
     # ---- asking -------------------------------------------------------------------------------------------
 
-    @one_blas_thread
+    @one_blas_thread()
     def ask(self, task: Task, state: RegionState) -> TrialPlan:
         """Plan the model's minimiser; or x0, a repeated query, or a probe where the model promises nothing."""
         history, contest = state.history, state.contest
@@ -141,7 +142,7 @@ class CompositeTrustRegion:
 
     # ---- telling ------------------------------------------------------------------------------------------
 
-    @one_blas_thread
+    @one_blas_thread()
     def tell(self, task: Task, state: RegionState, plan: Plan, answers: Answers) -> tuple[RegionState, Outcome]:
         """Take the answers into the history, judge the step, and move if F is lower there."""
         if not isinstance(plan, TrialPlan):
@@ -179,6 +180,29 @@ class CompositeTrustRegion:
             contest=opening_contest(task, y.size),
         )
 
+    # ---- for a certificate --------------------------------------------------------------------------------
+
+    def foresight(self, task: Task, state: RegionState) -> Foresight | None:
+        """Return (x, at) -> (dM/dx)' grad_y f at x: the model's prediction of J' grad_y f."""
+        history, contest = state.history, state.contest
+        if history is None or contest is None:
+            return None
+        shape = contest.winner
+        fit = fitter(task, history, None)
+        model = fit.fit(history, state.centre, shape, state.scales.get(shape), state.priors.get(shape))
+
+        @one_blas_thread()
+        def predicted(x: Vector, at: LeaderValue) -> Vector:
+            return model.response_and_pull(x)[1](at.grad_y)
+
+        return predicted
+
+    def certifying_radius(self, state: RegionState) -> float | None:
+        """Return a hundredth of the scale of x that was found, and under noise at least the trust radius."""
+        if state.history is None:
+            return None
+        return max(_CERTIFIED_SHARE * state.scale, state.radius if state.exact is False else 0.0)
+
 
 def _probe(task: Task, state: RegionState, model: ResponseModel, index: int) -> Vector:
     """Return a point at the trust radius in a random direction, kept away from directions already asked."""
@@ -197,22 +221,6 @@ def _survey(task: Task, state: RegionState, x: Vector) -> Vector:
     """Return a corner of the trust region around x: under noise only far points tell slopes."""
     signs = 2.0 * task.keys.generator(Role.PROBE, state.step).integers(0, 2, x.size) - 1.0
     return task.known.domain.project(x + state.radius * signs)
-
-
-def foresight(task: Task, state: RegionState) -> Callable[[Vector, LeaderValue], Vector]:
-    """Return (x, at) -> (dM/dx)' grad_y f at x: the model's prediction of J' grad_y f, for a certificate."""
-    history, contest = state.history, state.contest
-    if history is None or contest is None:
-        raise TypeError("the state has no history yet")
-    shape = contest.winner
-    fit = fitter(task, history, None)
-    model = fit.fit(history, state.centre, shape, state.scales.get(shape), state.priors.get(shape))
-
-    @one_blas_thread
-    def predicted(x: Vector, at: LeaderValue) -> Vector:
-        return model.response_and_pull(x)[1](at.grad_y)
-
-    return predicted
 
 
 # ---- judging: accept or not, and the next radius ------------------------------------------------------------------
