@@ -17,7 +17,6 @@ import numpy.typing as npt
 from pzos.answers.oracle import Oracle
 from pzos.base.checks import Faults, whole
 from pzos.base.types import Purpose
-from pzos.methods.default import choose
 from pzos.methods.solver import AnySolver, Certifiable, Stop
 from pzos.problem.follower import Follower
 from pzos.problem.leader import Leader
@@ -67,6 +66,8 @@ def solve(
     known = problem.known()
     explanation = ""
     if solver is None:
+        from pzos.methods.default import choose
+
         solver, explanation = choose(known, queries if queries is not None else steps)
         certificate = True if certificate is None else certificate
     wanted = _certificate_queries(certificate, solver)

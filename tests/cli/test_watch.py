@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
 from pathlib import Path
 
 import numpy as np
@@ -90,12 +89,6 @@ def test_the_live_panel_is_drawn_until_the_study_ends(study: Path, capsys: pytes
 def test_bad_input_is_named(words: list[str], study: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["watch", *(word.format(study=study) for word in words)]) == 2
     assert "pzos watch: watch: " in capsys.readouterr().err
-
-
-def test_a_line_of_bars_shows_the_course() -> None:
-    assert watch.sparkline([1.0] * 5) == "▁▁▁▁▁"
-    assert len(watch.sparkline(list(range(1000)))) == 48
-    assert not doctest.testmod(watch).failed
 
 
 def test_the_last_look_is_no_step_and_a_spent_budget_is_an_end(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 import pzos
 from pzos.base.errors import FollowerFailure, InvalidInput
 from pzos.networks import Demand, Latency, Network, generated_city
-from pzos.networks.optimise import best_uniform, marginal_cost_trials, optimise_tolls, value_at
+from pzos.networks.tolls import best_uniform, marginal_cost_trials, optimise_tolls, value_at
 
 
 def test_marginal_cost_tolls_lead_to_the_system_optimum(city: Network) -> None:

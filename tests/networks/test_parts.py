@@ -35,7 +35,7 @@ def test_marginal_cost_is_time_plus_flow_times_slope(free: float, b: float, powe
 
 
 def test_the_compiled_latency_is_the_same_function() -> None:
-    from pzos.networks.equilibrium.law import FLOW, SLOPE, TIME, refresh
+    from pzos.networks.latency import FLOW, SLOPE, TIME, refresh
 
     powers = np.array([0.0, 0.5, 1.0, 1.5, 4.0, 5.1644, 4.0])
     rise_b = np.array([0.3, 1.0, 1.0, 0.2, 0.15, 1e-16, 0.0])

@@ -14,7 +14,6 @@ import pzos
 from pzos.base.errors import InvalidInput, MissingExtra
 from pzos.base.keys import Keys, Role
 from pzos.networks import Demand, Latency, Network, generated_city
-from pzos.networks.optimise import optimise_tolls, value_at
 from pzos.networks.simulators import aequilibrae, sumo, uxsim
 from pzos.networks.simulators.traffic import (
     Judgement,
@@ -25,6 +24,7 @@ from pzos.networks.simulators.traffic import (
     sensitivity,
     simulated_toll_problem,
 )
+from pzos.networks.tolls import optimise_tolls, value_at
 
 
 def needs(package: str, extra: str) -> pytest.MarkDecorator:

@@ -9,10 +9,8 @@ import numpy as np
 import pytest
 
 from pzos.networks import Latency, Network, generated_city, independent_gap
-from pzos.networks.equilibrium.columns import Paths
-from pzos.networks.equilibrium.newton import best_swaps
-from pzos.networks.equilibrium.swaps import Swaps, bundle, carry_out, list_exchanges, path_codes
-from pzos.networks.equilibrium.sweeps import new_marks
+from pzos.networks.equilibrium.newton import Swaps, best_swaps, bundle, carry_out, list_exchanges, path_codes
+from pzos.networks.equilibrium.paths import Paths, new_marks
 
 
 def path_sets(pairs: list[list[tuple[list[int], float]]], toll: float = 0.0) -> Paths:

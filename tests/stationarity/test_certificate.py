@@ -204,7 +204,7 @@ def test_a_follower_that_always_fails_is_reported() -> None:
 
 def test_faults() -> None:
     problem, _, _ = linear_problem(3, 1.0)
-    with pytest.raises(InvalidInput, match=r"(?s)delta.*directions.*confidence"):
+    with pytest.raises(InvalidInput, match=r"(?s)delta.*confidence.*directions"):
         CertificateSolver(delta=0.0, directions=3, confidence=2.0)
     with pytest.raises(InvalidInput, match="at most delta"):
         CertificateSolver(delta=0.1, radius=0.2)

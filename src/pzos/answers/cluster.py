@@ -14,14 +14,13 @@ import time
 from collections.abc import Callable
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, InvalidStateError
 from functools import partial
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from pzos.answers.workers import Workers, outcome, packed
-from pzos.base.checks import Faults
+from pzos.base.checks import shown
 from pzos.base.errors import FollowerFailure, InvalidInput, MissingExtra, PzosError
 from pzos.base.threads import pin_threads
 
-T = TypeVar("T")
 _RESUBMITS = 20
 _WATCH_SECONDS = 1.0
 _GATHER_SECONDS = 0.0005
@@ -40,14 +39,12 @@ def as_executor(place: Any, *, timeout: float | None = None) -> Executor:
         return Workers(place, timeout=timeout)
     if isinstance(place, str) or type(place).__module__.startswith("distributed."):
         return DaskExecutor(place)
-    faults = Faults("as_executor")
-    faults.check(False, "place", place, "an executor, a Dask client or address, or a number of workers", "try 4")
-    faults.raise_if_any()
-    raise PzosError("unreachable")  # raise_if_any has raised
+    wanted = "an executor, a Dask client or address, or a number of workers"
+    raise InvalidInput(f"as_executor: place = {shown(place)}: expected {wanted}; try 4")
 
 
 class _Call(NamedTuple):
-    """A job."""
+    """What to compute."""
 
     function: Callable[..., Any]
     args: tuple[Any, ...]
@@ -69,42 +66,18 @@ class _Bundle:
     """
 
     def __init__(self, calls: list[_Call], *, pinned: bool) -> None:
-        self.calls = calls
-        self.pinned = pinned
+        self.calls, self.pinned = calls, pinned
 
-    def __call__(self) -> list[_Done]:
+    def compute(self) -> list[tuple[bool, Any, float]]:
+        """Return for each job whether it went well, its value or error, and how many seconds it took."""
         if self.pinned:
             pin_threads()
-        return [_done(call) for call in self.calls]
-
-
-class _Done(NamedTuple):
-    """What became of a job: its value or, where it is not ``good``, its error; and how many seconds it took."""
-
-    good: bool
-    value: Any
-    seconds: float
-
-
-def _done(call: _Call) -> _Done:
-    start = time.perf_counter()
-    return _Done(*outcome(*call), time.perf_counter() - start)
-
-
-def _drained(source: queue.SimpleQueue[T | None]) -> list[T]:
-    """Return what is in the queue, waiting for something to be; nothing when its end (None) has come."""
-    found = [source.get()]
-    time.sleep(_GATHER_SECONDS)  # the queries of a batch come one right after the other
-    with contextlib.suppress(queue.Empty):
-        while found[-1] is not None:
-            found.append(source.get_nowait())
-    if found[-1] is None and len(found) > 1:
-        source.put(None)  # the end is for the next time
-    return [item for item in found if item is not None]
-
-
-def _called(bundle: _Bundle) -> list[_Done]:
-    return bundle()
+        done = []
+        for call in self.calls:
+            start = time.perf_counter()
+            good, value = outcome(*call)
+            done.append((good, value, time.perf_counter() - start))
+        return done
 
 
 def _refusal(job: _Call, error: Exception) -> Exception:
@@ -212,24 +185,24 @@ class DaskExecutor(_Resubmitting):
     def __init__(self, client: Any, *, resubmits: int = _RESUBMITS, patience: float = 120.0) -> None:
         super().__init__(resubmits)
         self.patience = patience
-        self._waiting: set[Future[Any]] = set()
-        self._over = threading.Event()
         self._distributed = _imported()
         self._owned: list[Any] = []
         self.client = self._connected(client) if isinstance(client, str) else client
         lost = (self._distributed.scheduler.KilledWorker, self._distributed.CancelledError, CancelledError)
         self._signs_of_loss: tuple[type[BaseException], ...] = (*lost, OSError)
+        self._waiting: set[Future[Any]] = set()
         self._held: set[Any] = set()  # Dask gives up a job nobody holds
         self._spent: list[Any] = []
-        self._outgoing: queue.SimpleQueue[_Sent | None] = queue.SimpleQueue()
-        self._computed: queue.SimpleQueue[tuple[list[_Sent], Any] | None] = queue.SimpleQueue()
         self._typical = math.inf  # seconds of a job, unknown before the first
-        self._pinned = not _in_this_process(self.client)
+        # what one thread does in turn: send jobs that were submitted, fetch bundles that were computed
+        self._inbox: queue.SimpleQueue[_Sent | tuple[list[_Sent], Any]] = queue.SimpleQueue()
+        self._over = threading.Event()
         self._slots = 0
-        watch = partial(self._watch_workers, self._worker_count())
-        self._threads = [threading.Thread(target=work, daemon=True) for work in (watch, self._dispatch, self._collect)]
-        for thread in self._threads:
-            thread.start()
+        self._wanted = self._worker_count()
+        self._seen = time.monotonic()  # when there was a worker, or nothing for one to do
+        self._pinned = not _in_this_process(self.client)
+        self._thread = threading.Thread(target=self._serve, daemon=True)
+        self._thread.start()
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         """Have ``fn(*args, **kwargs)`` computed on the cluster."""
@@ -237,6 +210,25 @@ class DaskExecutor(_Resubmitting):
         self._waiting.add(outer)
         outer.add_done_callback(self._waiting.discard)
         return outer
+
+    def _start(self, outer: Future[Any], job: _Call, lost: int) -> None:
+        self._inbox.put(_Sent(outer, job, lost))
+
+    def _serve(self) -> None:
+        """Send and fetch, as many at a time as there are, and look after the workers once a second."""
+        looked = time.monotonic()
+        while not self._over.is_set():
+            come: list[Any] = []
+            with contextlib.suppress(queue.Empty):
+                come.append(self._inbox.get(timeout=_WATCH_SECONDS))
+                time.sleep(_GATHER_SECONDS)  # the queries of a batch come one right after the other
+                while True:
+                    come.append(self._inbox.get_nowait())
+            self._collect([item for item in come if not isinstance(item, _Sent) and item[0]])
+            self._dispatch([item for item in come if isinstance(item, _Sent)])
+            if time.monotonic() - looked >= _WATCH_SECONDS:
+                self._look_after_workers()
+                looked = time.monotonic()
 
     def _worker_count(self) -> int:
         try:
@@ -246,27 +238,24 @@ class DaskExecutor(_Resubmitting):
         except Exception:  # noqa: BLE001  # whatever keeps the scheduler from answering: there are no workers for us
             return 0
 
-    def _watch_workers(self, wanted: int) -> None:
-        seen = time.monotonic()
-        while not self._over.wait(_WATCH_SECONDS):
-            count = self._worker_count()
-            cluster: Any = getattr(self.client, "cluster", None) or next(iter(self._owned[1:]), None)
-            if count < wanted and hasattr(cluster, "scale"):
-                cluster.scale(wanted)
-            if count > 0 or not self._waiting:
-                seen = time.monotonic()
-            elif time.monotonic() - seen > self.patience:
-                for outer in list(self._waiting):
-                    message = f"dask: no worker for {self.patience:g} s; start workers and resume the study"
-                    _give(outer, error=FollowerFailure(message))
+    def _look_after_workers(self) -> None:
+        count = self._worker_count()
+        cluster: Any = getattr(self.client, "cluster", None) or next(iter(self._owned[1:]), None)
+        if count < self._wanted and hasattr(cluster, "scale"):
+            cluster.scale(self._wanted)
+        if count > 0 or not self._waiting:
+            self._seen = time.monotonic()
+        elif time.monotonic() - self._seen > self.patience:
+            for outer in list(self._waiting):
+                message = f"dask: no worker for {self.patience:g} s; start workers and resume the study"
+                _give(outer, error=FollowerFailure(message))
 
     def _connected(self, address: str) -> Any:
         distributed = self._distributed
-        faults = Faults("DaskExecutor")
         if address.startswith("local:"):
             count = address.removeprefix("local:")
-            faults.check(count.isdigit() and int(count) > 0, "client", address, "local:N, N workers", "try local:4")
-            faults.raise_if_any()
+            if not count.isdigit() or int(count) < 1:
+                raise InvalidInput(f"DaskExecutor: client = {address!r}: expected local:N, N workers; try local:4")
             cluster = distributed.LocalCluster(
                 n_workers=int(count), threads_per_worker=1, processes=True, dashboard_address=":0"
             )
@@ -282,32 +271,18 @@ class DaskExecutor(_Resubmitting):
         self._owned.insert(0, client)
         return client
 
-    def _start(self, outer: Future[Any], job: _Call, lost: int) -> None:
-        self._outgoing.put(_Sent(outer, job, lost))
-
-    def _dispatch(self) -> None:
-        """Send what was submitted, as many jobs at a time as there are."""
-        while together := _drained(self._outgoing):
-            bundles = [[sent] for sent in together]
-            if self._typical < _SHORT_SECONDS and 0 < self._slots < len(together):
-                bundles = [together[slot :: self._slots] for slot in range(self._slots)]
+    def _dispatch(self, together: list[_Sent]) -> None:
+        """Send what was submitted; jobs known to be short as one bundle per worker."""
+        bundles = [[sent] for sent in together]
+        if self._typical < _SHORT_SECONDS and 0 < self._slots < len(together):
+            bundles = [together[slot :: self._slots] for slot in range(self._slots)]
+        if bundles:
             self._send(bundles)
-
-    def _collect(self) -> None:
-        """Fetch what has been computed, as many answers at a time as there are."""
-        while together := _drained(self._computed):
-            finished = [inner for _, inner in together if inner.status == "finished"]
-            values: list[Any] = []
-            with contextlib.suppress(Exception):  # an answer was lost with its worker: fetch each by itself
-                values = self.client.gather(finished)
-            known = dict(zip(finished, values, strict=False))
-            for bundle, inner in together:
-                self._settle(bundle, inner, known)
 
     def _send(self, bundles: list[list[_Sent]]) -> None:
         try:
             jobs = [_Bundle([sent.job for sent in bundle], pinned=self._pinned) for bundle in bundles]
-            inner = self.client.map(_called, jobs, pure=False)
+            inner = self.client.map(_Bundle.compute, jobs, pure=False)
         except Exception as error:  # noqa: BLE001  # packing runs the follower's own code, which may raise anything
             alone = [[sent] for bundle in bundles for sent in bundle]
             if len(alone) > 1:  # find the one that cannot travel
@@ -322,34 +297,38 @@ class DaskExecutor(_Resubmitting):
             future.add_done_callback(partial(self._note, bundle))
 
     def _note(self, bundle: list[_Sent], inner: Any) -> None:
-        self._computed.put((bundle, inner))  # in Dask's only thread for callbacks, which must not be kept
+        self._inbox.put((bundle, inner))  # in Dask's only thread for callbacks, which must not be kept
 
-    def _settle(self, bundle: list[_Sent], inner: Any, known: dict[Any, list[_Done]]) -> None:
-        """Pass the outcomes on, or send the jobs again if they were lost."""
-        outcomes: list[_Done] = []
-        error: BaseException | None = None
-        try:
-            outcomes = known[inner] if inner in known else inner.result()
-        except BaseException as raised:  # noqa: BLE001  # whatever Dask says of the bundle: mostly that it was lost
-            error = raised
-        self._held.discard(inner)
-        self._spent.append(inner)
-        for sent, (good, value, seconds) in zip(bundle, outcomes, strict=False):
+    def _collect(self, together: list[tuple[list[_Sent], Any]]) -> None:
+        """Fetch what has been computed, all in one message if nothing was lost."""
+        finished = [inner for _, inner in together if inner.status == "finished"]
+        values: list[Any] = []
+        if finished:
+            with contextlib.suppress(Exception):  # an answer was lost with its worker: fetch each by itself
+                values = self.client.gather(finished)
+        known = dict(zip(finished, values, strict=False))
+        for bundle, inner in together:
+            try:
+                self._pass_on(bundle, known[inner] if inner in known else inner.result())
+            except BaseException as error:  # noqa: BLE001  # whatever Dask says of the bundle: mostly that it was lost
+                for sent in bundle:
+                    if isinstance(error, self._signs_of_loss) and not sent.outer.done():
+                        self._lost(*sent, error)
+                    else:
+                        _give(sent.outer, error=error)
+            self._held.discard(inner)
+            self._spent.append(inner)
+
+    def _pass_on(self, bundle: list[_Sent], outcomes: list[tuple[bool, Any, float]]) -> None:
+        for sent, (good, value, seconds) in zip(bundle, outcomes, strict=True):
             self._typical = seconds if math.isinf(self._typical) else 0.8 * self._typical + 0.2 * seconds
             _give(sent.outer, value if good else None, None if good else value)
-        for sent in bundle if error is not None else ():
-            if isinstance(error, self._signs_of_loss) and not sent.outer.done():
-                self._lost(*sent, error)
-            else:
-                _give(sent.outer, error=error)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """Close what this executor opened itself; a client it was given stays open."""
         self._over.set()
-        self._outgoing.put(None)
-        self._computed.put(None)
-        for thread in self._threads:
-            thread.join()
+        self._inbox.put(([], None))  # something to wake up for
+        self._thread.join()
         self._spent.clear()
         for owned in self._owned:
             owned.close()

@@ -20,8 +20,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.random import Generator
 
-from pzos.answers.processes import kill_group, kill_tree
-from pzos.base.checks import Faults
+from pzos.answers.workers import TIME_LIMIT, kill_group, kill_tree
+from pzos.base.checks import Must, check_fields, checked, one_of
 from pzos.base.errors import FollowerFailure, FollowerTimeout
 from pzos.base.threads import ONE_THREAD
 from pzos.base.types import Vector
@@ -30,6 +30,16 @@ from pzos.problem.follower import Answer, Follower
 Format = Literal["json", "csv"]
 Keep = Literal["failures", "all", "nothing"]
 _LAST_CHARACTERS = 400
+
+
+def _are_arguments(command: Any) -> bool:
+    is_list = isinstance(command, Sequence) and not isinstance(command, str) and len(command) > 0
+    return is_list and all(isinstance(word, str | os.PathLike) for word in command)
+
+
+_ARGUMENTS = Must(_are_arguments, "a list of arguments, not a shell string", 'try ["python", "sim.py"]')
+_KEPT = one_of(("failures", "all", "nothing"), "choose", "failures, all or nothing")
+_FOLDER = Must(lambda folder: Path(folder).is_dir(), "a directory that exists", "make it first")
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,28 +58,17 @@ class CommandFollower(Follower):
     standard output and error: those of ``"failures"`` (the default), ``"all"`` or ``"nothing"``.
     """
 
-    command: Sequence[str | os.PathLike[str]]
-    format: Format = "json"
-    timeout: float | None = None
+    command: Sequence[str | os.PathLike[str]] = checked(_ARGUMENTS)
+    format: Format = checked(one_of(("json", "csv")), default="json")
+    timeout: float | None = checked(TIME_LIMIT, default=None)
     environment: Mapping[str, str] = field(default_factory=dict)
-    directory: str | os.PathLike[str] | None = None
-    keep: Keep = "failures"
+    directory: str | os.PathLike[str] | None = checked(_FOLDER.or_none(), default=None)
+    keep: Keep = checked(
+        one_of(("failures", "all", "nothing"), "choose", "failures, all or nothing"), default="failures"
+    )
 
     def __post_init__(self) -> None:
-        faults = Faults("CommandFollower")
-        command = self.command
-        is_list = not isinstance(command, str) and isinstance(command, Sequence) and len(command) > 0
-        words = is_list and all(isinstance(word, str | os.PathLike) for word in command)
-        faults.check(words, "command", command, "a list of arguments, not a shell string", 'try ["python", "sim.py"]')
-        faults.check(self.format in ("json", "csv"), "format", self.format, "'json' or 'csv'", "choose one")
-        ok = self.timeout is None or self.timeout > 0
-        faults.check(ok, "timeout", self.timeout, "seconds, more than 0", "or None for no limit")
-        faults.check(
-            self.keep in ("failures", "all", "nothing"), "keep", self.keep, "failures, all or nothing", "choose"
-        )
-        ok = self.directory is None or Path(self.directory).is_dir()
-        faults.check(ok, "directory", self.directory, "a directory that exists", "make it first")
-        faults.raise_if_any()
+        check_fields(self)
 
     def respond(self, x: Vector, generator: Generator | None) -> Answer:
         """Run the program at x."""
@@ -126,9 +125,7 @@ class CommandFollower(Follower):
                     f"{_last_words(folder)}"
                 ) from None
             finally:  # also on Ctrl-C; and what a program that ended has left running is of no more use
-                if process.poll() is None:
-                    kill_tree(process.pid)
-                kill_group(process.pid)
+                (kill_tree if process.poll() is None else kill_group)(process.pid)
                 process.wait()
         if code != 0:
             raise FollowerFailure(f"{words[0]}: ended with exit code {code}{_last_words(folder)}")

@@ -6,24 +6,24 @@ It is never replaced by a penalty value. Every failed attempt is kept with its q
 
 from __future__ import annotations
 
-import heapq
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Executor, Future
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 
-from pzos.answers.oracle import Oracle, abandon, outcome_of, respond, respond_all
-from pzos.answers.workers import Workers
-from pzos.base.checks import Faults
-from pzos.base.errors import FollowerFailure, FollowerTimeout, PzosError
+from pzos.answers.oracle import Job, Oracle, outcome_of, respond, respond_all
+from pzos.answers.workers import TIME_LIMIT, Workers
+from pzos.base.checks import Faults, at_least, check_fields, checked, instance_of, number, one_of, whole
+from pzos.base.errors import FollowerFailure, FollowerTimeout
 from pzos.base.types import Query, Response, Vector, all_finite
 
 Policy = Literal["raise", "drop"]
 _EMPTY: Vector = np.empty(0)
+_LONGEST_WAIT = number(lambda seconds: seconds >= 0, "seconds, 0 or more", "try longest_wait=1.0", finite=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,27 +41,16 @@ class Tolerance:
     A study ends when more than ``failure_rate`` of its queries failed for good.
     """
 
-    attempts: int = 3
-    wait: float = 1.0
-    growth: float = 2.0
-    longest_wait: float = 60.0
-    timeout: float | None = None
-    policy: Policy = "raise"
-    failure_rate: float = 0.5
+    attempts: int = checked(whole(1, "try 3"), default=3)
+    wait: float = checked(at_least(0, "seconds, 0 or more", "try wait=1.0"), default=1.0)
+    growth: float = checked(at_least(1, "a factor, 1 or more", "try growth=2.0"), default=2.0)
+    longest_wait: float = checked(_LONGEST_WAIT, default=60.0)
+    timeout: float | None = checked(TIME_LIMIT, default=None)
+    policy: Policy = checked(one_of(("raise", "drop")), default="raise")
+    failure_rate: float = checked(number(lambda rate: 0 < rate <= 1, "a share in (0, 1]", "try 0.5"), default=0.5)
 
     def __post_init__(self) -> None:
-        faults = Faults("Tolerance")
-        whole = isinstance(self.attempts, int) and not isinstance(self.attempts, bool)
-        faults.check(whole and self.attempts >= 1, "attempts", self.attempts, "a whole number, 1 or more", "try 3")
-        for name in ("wait", "longest_wait"):
-            value = getattr(self, name)
-            faults.check(value >= 0, name, value, "seconds, 0 or more", f"try {name}=1.0")
-        faults.check(self.growth >= 1, "growth", self.growth, "a factor, 1 or more", "try growth=2.0")
-        ok = self.timeout is None or self.timeout > 0
-        faults.check(ok, "timeout", self.timeout, "seconds, more than 0", "or None for no limit")
-        faults.check(self.policy in ("raise", "drop"), "policy", self.policy, "'raise' or 'drop'", "choose one")
-        faults.check(0 < self.failure_rate <= 1, "failure_rate", self.failure_rate, "a share in (0, 1]", "try 0.5")
-        faults.raise_if_any()
+        check_fields(self)
 
     def pause(self, failed: int) -> float:
         """Return how long to wait after ``failed`` attempts."""
@@ -78,18 +67,6 @@ class FailedAttempt(NamedTuple):
     reason: str
 
 
-class _Task:
-    """Some queries that travel together (one; or a whole batch for a batched follower) and how often they failed."""
-
-    def __init__(self, queries: list[Query]) -> None:
-        self.queries = queries
-        self.reasons: list[str] = []
-
-    def story(self) -> str:
-        """Return what went wrong, attempt by attempt."""
-        return "; ".join(f"attempt {number}: {reason}" for number, reason in enumerate(self.reasons, start=1))
-
-
 class TolerantOracle(Oracle):
     """An oracle that keeps to a :class:`Tolerance`; close it (or use ``with``) if it has a ``timeout``.
 
@@ -98,7 +75,7 @@ class TolerantOracle(Oracle):
 
     def __init__(self, follower: Any, tolerance: Tolerance, *, seed: int = 0, executor: Executor | None = None) -> None:
         faults = Faults("TolerantOracle")
-        faults.check(isinstance(tolerance, Tolerance), "tolerance", tolerance, "a Tolerance", "try pzos.Tolerance()")
+        instance_of(Tolerance, "a Tolerance", "try pzos.Tolerance()").note(faults, "tolerance", tolerance)
         faults.raise_if_any()
         self._own_workers: Workers | None = None
         if tolerance.timeout is not None:
@@ -132,87 +109,49 @@ class TolerantOracle(Oracle):
 
     def answer(self, queries: Sequence[Query]) -> Iterator[Response]:
         """Yield one response per query; a failed one says why in ``failure`` (policy ``"drop"``)."""
+        if self.executor is not None:
+            yield from super().answer(queries)
+            return
         self.asked += len(queries)
-        together = self.follower.batched
-        tasks = [_Task(list(queries))] if together else [_Task([query]) for query in queries]
-        if self.executor is None:
-            for task in tasks:
-                yield from self._answer_here(task)
-        else:
-            yield from self._answer_there(self.executor, tasks)
+        for job in self._jobs(queries):
+            yield from self._answer_here(job)
 
     # ---- one attempt after the other ------------------------------------------------------------------------
 
-    def _answer_here(self, task: _Task) -> Iterator[Response]:
+    def _answer_here(self, job: Job) -> Iterator[Response]:
         while True:
             try:
-                responses = self._accepted(task, self._attempt(task))
+                responses = self._accepted(job, self._attempt(job))
             except FollowerFailure as error:
-                if self._failed(task, error):
-                    yield from self._given_up(task)
+                if self._failed(job, error):
+                    yield from self._given_up(job)
                     return
-                time.sleep(self.tolerance.pause(len(task.reasons)))
+                time.sleep(self.tolerance.pause(len(job.reasons)))
             else:
                 yield from responses
                 return
 
-    def _attempt(self, task: _Task) -> list[Response]:
+    def _attempt(self, job: Job) -> list[Response]:
         if self.follower.batched:
-            return respond_all(self.follower, task.queries)
-        query = task.queries[0]
+            return respond_all(self.follower, job.queries)
+        query = job.queries[0]
         return [respond(self.follower, query, self._generator(query))]  # each attempt has the same random numbers
 
     # ---- many at a time ---------------------------------------------------------------------------------------
 
-    def _answer_there(self, executor: Executor, tasks: list[_Task]) -> Iterator[Response]:
-        running: dict[Future[Any], _Task] = {self._submit(executor, task): task for task in tasks}
-        waiting: list[tuple[float, int, _Task]] = []
-        failure: PzosError | None = None
+    def _settled(self, job: Job, future: Future[Any], waiting: list[tuple[float, Job]]) -> Iterable[Response]:
+        """Return the answers of a job that ended; after a failure put it among those that wait, or give it up."""
         try:
-            while running or waiting:
-                while waiting and waiting[0][0] <= time.monotonic():
-                    task = heapq.heappop(waiting)[2]
-                    running[self._submit(executor, task)] = task
-                pause = max(0.0, waiting[0][0] - time.monotonic()) if waiting else None
-                if not running:
-                    time.sleep(pause or 0.0)
-                    continue
-                for future in wait(running, timeout=pause, return_when=FIRST_COMPLETED).done:
-                    task = running.pop(future)
-                    try:
-                        yield from self._settled(task, future, waiting)
-                    except PzosError as error:  # what has begun is paid for: let it end and keep its answer
-                        failure = failure or error
-                        running = {other: task for other, task in running.items() if not other.cancel()}
-                if failure is not None:
-                    waiting.clear()
-        finally:
-            abandon(running)
-        if failure is not None:
-            raise failure
-
-    def _settled(self, task: _Task, future: Future[Any], waiting: list[tuple[float, int, _Task]]) -> Iterator[Response]:
-        """Yield the answers of a job that ended; after a failure put it among those that wait, or give it up."""
-        try:
-            responses = self._accepted(task, _as_list(outcome_of(future)))
+            return self._accepted(job, outcome_of(future))
         except FollowerFailure as error:
-            if self._failed(task, error):
-                yield from self._given_up(task)
-            else:
-                due = time.monotonic() + self.tolerance.pause(len(task.reasons))
-                heapq.heappush(waiting, (due, task.queries[0].index, task))
-        else:
-            yield from responses
-
-    def _submit(self, executor: Executor, task: _Task) -> Future[Any]:
-        if self.follower.batched:
-            return executor.submit(respond_all, self.follower, task.queries)
-        query = task.queries[0]
-        return executor.submit(respond, self.follower, query, self._generator(query))
+            if self._failed(job, error):
+                return self._given_up(job)
+            waiting.append((time.monotonic() + self.tolerance.pause(len(job.reasons)), job))
+            return ()
 
     # ---- judging ------------------------------------------------------------------------------------------------
 
-    def _accepted(self, task: _Task, responses: list[Response]) -> list[Response]:
+    def _accepted(self, job: Job, responses: list[Response]) -> list[Response]:
         """Return the responses if each is a finite vector of the usual length, else raise."""
         for response in responses:
             y = response.y
@@ -224,28 +163,28 @@ class TolerantOracle(Oracle):
                 entry = int(np.nonzero(~np.isfinite(y))[0][0])
                 raise _NotFinite(f"{where}: the follower returned y[{entry}] = {y[entry]}: expected finite numbers")
         self._length = responses[0].y.size if responses else self._length
-        return [response._replace(retried=task.story()) for response in responses] if task.reasons else responses
+        return [response._replace(retried=job.story()) for response in responses] if job.reasons else responses
 
-    def _failed(self, task: _Task, error: FollowerFailure) -> bool:
+    def _failed(self, job: Job, error: FollowerFailure) -> bool:
         """Note a failed attempt; tell whether it was the last one."""
         kind = getattr(error, "kind", "timeout" if isinstance(error, FollowerTimeout) else "exception")
-        task.reasons.append(str(error))
+        job.reasons.append(str(error))
         self.counts[kind] += 1
         self.failed_attempts += [
-            FailedAttempt(query.step, query.index, len(task.reasons), kind, str(error)) for query in task.queries
+            FailedAttempt(query.step, query.index, len(job.reasons), kind, str(error)) for query in job.queries
         ]
-        return len(task.reasons) >= self.tolerance.attempts
+        return len(job.reasons) >= self.tolerance.attempts
 
-    def _given_up(self, task: _Task) -> Iterator[Response]:
+    def _given_up(self, job: Job) -> Iterator[Response]:
         if self.tolerance.policy == "raise":
-            where = ", ".join(f"{query.step}.{query.index}" for query in task.queries)
+            where = ", ".join(f"{query.step}.{query.index}" for query in job.queries)
             raise FollowerFailure(
-                f"query {where} (step.index) failed {len(task.reasons)} times ({task.story()}); "
+                f"query {where} (step.index) failed {len(job.reasons)} times ({job.story()}); "
                 'repair the follower, or go on without such queries with Tolerance(policy="drop")'
             )
-        for query in task.queries:
+        for query in job.queries:
             self.counts["given up"] += 1
-            yield Response(query.step, query.index, _EMPTY, failure=task.story())
+            yield Response(query.step, query.index, _EMPTY, failure=job.story())
 
 
 class _WrongShape(FollowerFailure):
@@ -254,7 +193,3 @@ class _WrongShape(FollowerFailure):
 
 class _NotFinite(FollowerFailure):
     kind = "not finite"
-
-
-def _as_list(answered: Any) -> list[Response]:
-    return list(answered) if isinstance(answered, list) else [answered]

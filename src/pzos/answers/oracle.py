@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.random import Generator
 
-from pzos.base.checks import Faults, shown
+from pzos.base.checks import Faults, Must, shown
 from pzos.base.errors import FollowerFailure, PzosError
 from pzos.base.keys import Keys, Role
 from pzos.base.types import CACHED_SECONDS, FLOAT64, Purpose, Query, Response, Vector, float_array
@@ -24,7 +24,24 @@ if TYPE_CHECKING:
 
 _NOT_REPORTED = float("nan")
 _PROBES = 2**32
+_EXECUTOR = Must(
+    lambda executor: hasattr(executor, "submit") and not isinstance(executor, type),
+    "a concurrent.futures.Executor",
+    "try ThreadPoolExecutor(2), or None to answer here",
+).or_none()
 _TICK = 1e-9  # a clock may be too coarse for a fast follower, and no time at all means a cache
+
+
+class Job:
+    """Some queries that travel together (one; or a whole batch for a batched follower) and how they failed so far."""
+
+    def __init__(self, queries: list[Query]) -> None:
+        self.queries = queries
+        self.reasons: list[str] = []
+
+    def story(self) -> str:
+        """Return what went wrong, attempt by attempt."""
+        return "; ".join(f"attempt {number}: {reason}" for number, reason in enumerate(self.reasons, start=1))
 
 
 class Oracle:
@@ -36,9 +53,7 @@ class Oracle:
 
     def __init__(self, follower: Any, *, seed: int = 0, executor: Executor | None = None) -> None:
         faults = Faults("Oracle")
-        usable = executor is None or (hasattr(executor, "submit") and not isinstance(executor, type))
-        faults.check(usable, "executor", executor, "a concurrent.futures.Executor",
-                     "try ThreadPoolExecutor(2), or None to answer here")  # fmt: skip
+        _EXECUTOR.note(faults, "executor", executor)
         faults.raise_if_any()
         self.follower: Follower = as_follower(follower)
         self.keys = Keys(seed)
@@ -60,28 +75,47 @@ class Oracle:
                 yield respond(self.follower, query)
 
     def _pooled(self, executor: Executor, queries: Sequence[Query]) -> Iterator[Response]:
+        """Yield responses as jobs end; those that :meth:`_settled` finds due again later are submitted again then."""
         from concurrent.futures import FIRST_COMPLETED, wait
 
-        if self.follower.batched:
-            yield from outcome_of(executor.submit(respond_all, self.follower, list(queries)))
-            return
-        pending: set[Future[Response]] = set()
+        running: dict[Future[Any], Job] = {}
+        waiting = [(0.0, job) for job in self._jobs(queries)]
         failure: PzosError | None = None
         try:
-            for query in queries:
-                pending.add(executor.submit(respond, self.follower, query, self._generator(query)))
-            while pending:
-                done, pending = wait(pending, return_when=FIRST_COMPLETED)
-                for future in done:
+            while running or waiting:
+                now = time.monotonic()
+                for job in [job for due, job in waiting if due <= now]:
+                    running[self._submit(executor, job)] = job
+                waiting = [(due, job) for due, job in waiting if due > now]
+                pause = min(due for due, _ in waiting) - now if waiting else None
+                if not running:
+                    time.sleep(pause or 0.0)
+                    continue
+                for future in wait(running, timeout=pause, return_when=FIRST_COMPLETED).done:
+                    job = running.pop(future)
                     try:
-                        yield outcome_of(future)
+                        yield from self._settled(job, future, waiting)
                     except PzosError as error:  # what has begun is paid for: let it end and keep its answer
                         failure = failure or error
-                        pending = {other for other in pending if not other.cancel()}
+                        running = {other: job for other, job in running.items() if not other.cancel()}
+                if failure is not None:
+                    waiting.clear()
         finally:
-            abandon(pending)
+            abandon(running)
         if failure is not None:
             raise failure
+
+    def _jobs(self, queries: Sequence[Query]) -> list[Job]:
+        return [Job(list(queries))] if self.follower.batched else [Job([query]) for query in queries]
+
+    def _submit(self, executor: Executor, job: Job) -> Future[Any]:
+        if self.follower.batched:
+            return executor.submit(respond_all, self.follower, job.queries)
+        return executor.submit(respond, self.follower, job.queries[0], self._generator(job.queries[0]))
+
+    def _settled(self, job: Job, future: Future[Any], waiting: list[tuple[float, Job]]) -> Iterable[Response]:
+        """Return the answers of a job that ended, or raise; a tolerant oracle may put it among those that wait."""
+        return outcome_of(future)
 
     def _generator(self, query: Query) -> Generator | None:
         if not self.follower.seeded:
@@ -130,12 +164,12 @@ def abandon(futures: Iterable[Future[Any]]) -> None:
         getattr(future, "stop", future.cancel)()
 
 
-def outcome_of(future: Future[Any]) -> Any:
+def outcome_of(future: Future[Any]) -> list[Response]:
     """Return what a job gave. Its own errors are FollowerFailure; others are the executor's, and say what to do."""
     from concurrent.futures import BrokenExecutor
 
     try:
-        return future.result()
+        answered = future.result()
     except BrokenExecutor as error:
         raise PzosError(
             f"the executor has lost its workers ({error}): expected one that replaces them; use pzos.Workers(4), "
@@ -147,6 +181,7 @@ def outcome_of(future: Future[Any]) -> Any:
         from pzos.answers.workers import cannot_be_sent
 
         raise cannot_be_sent(error) from error
+    return answered if isinstance(answered, list) else [answered]
 
 
 def _named(error: Exception, queries: list[Query]) -> FollowerFailure:

@@ -3,6 +3,10 @@
 :class:`Workers` is a ``concurrent.futures.Executor``. Each worker is a process in a process group of its own,
 so that a query over its time is ended together with every process it started. BLAS and OpenMP run on one thread in a
 worker: many workers with many threads each are slower, and their number must not change the last bits of an answer.
+
+A process group is not enough to end a job: a program started in a session of its own (as
+:class:`pzos.CommandFollower` starts its own) has left the group of the worker that started it. So the tree of
+descendants is looked up and ended as well.
 """
 
 from __future__ import annotations
@@ -21,10 +25,14 @@ from multiprocessing import connection, reduction
 from multiprocessing.process import BaseProcess
 from typing import Any, NamedTuple
 
-from pzos.answers.processes import kill_group, kill_tree
-from pzos.base.checks import Faults, shown
+import psutil
+
+from pzos.base.checks import Faults, number, one_of, shown, whole
 from pzos.base.errors import FollowerFailure, FollowerTimeout, InvalidInput, PzosError
 from pzos.base.threads import ONE_THREAD, pin_threads
+
+#: What the time a job may take must be.
+TIME_LIMIT = number(lambda seconds: seconds > 0, "seconds, more than 0", "or None for no limit", finite=False).or_none()
 
 _environment = threading.Lock()
 _open_workers: weakref.WeakSet[Workers] = weakref.WeakSet()
@@ -51,8 +59,8 @@ class StoppableFuture(Future[Any]):
     def stop(self) -> None:
         """Cancel the job; if it runs, kill its worker and all that has started."""
         self._stopped = True
-        if not self.cancel() and not self.done() and (worker := self.worker) is not None:
-            kill_tree(worker.process_id)
+        if not self.cancel() and not self.done() and self.worker is not None:
+            kill_tree(self.worker.process_id)
 
 
 class _Job(NamedTuple):
@@ -71,11 +79,11 @@ class Workers(Executor):
         self, count: int, *, timeout: float | None = None, resubmits: int = 5, start_method: str = "spawn"
     ) -> None:
         faults = Faults("Workers")
-        faults.check(isinstance(count, int) and count >= 1, "count", count, "a whole number, 1 or more", "try 4")
-        faults.check(timeout is None or timeout > 0, "timeout", timeout, "seconds, more than 0", "or None for no limit")
-        faults.check(resubmits >= 0, "resubmits", resubmits, "a whole number, 0 or more", "try 5")
-        methods = multiprocessing.get_all_start_methods()
-        faults.check(start_method in methods, "start_method", start_method, f"one of {', '.join(methods)}", "try spawn")
+        whole(1, "try 4").note(faults, "count", count)
+        TIME_LIMIT.note(faults, "timeout", timeout)
+        whole(0, "try 5").note(faults, "resubmits", resubmits)
+        methods = tuple(multiprocessing.get_all_start_methods())
+        one_of(methods, "try spawn", f"one of {', '.join(methods)}").note(faults, "start_method", start_method)
         faults.raise_if_any()
         self.count, self.timeout, self.resubmits = count, timeout, resubmits
         self.deaths = 0
@@ -195,7 +203,7 @@ class _Worker:
         with one_thread_environment():
             self.process: BaseProcess = context.Process(target=work, args=(theirs,), daemon=False)
             self.process.start()
-        self.process_id = self.process.pid
+        self.process_id = int(self.process.pid or 0)
         theirs.close()
         connection.wait([self.pipe, self.process.sentinel])
         try:
@@ -224,8 +232,7 @@ class _Worker:
 
     def end(self) -> None:
         """Kill the process and every process it started."""
-        kill_tree(self.process.pid)
-        kill_group(self.process.pid)  # what it has left behind if it was gone already
+        kill_tree(self.process_id)
         self.process.kill()
         self.process.join()
         self.process.close()
@@ -286,6 +293,27 @@ def packed(job: Any) -> bytes:
 def cannot_be_sent(error: BaseException) -> InvalidInput:
     """Return the error that says what to do about a follower that cannot be pickled."""
     return InvalidInput(f"the follower cannot be sent to another process ({error}); {_IMPORTABLE}")
+
+
+def kill_tree(root: int) -> None:
+    """Kill process ``root``, everything it started, and the groups those have begun, also when the root is gone."""
+    family: list[psutil.Process] = []
+    with contextlib.suppress(psutil.Error):
+        first = psutil.Process(root)
+        first.suspend()  # it must not start more while we look
+        family = [first, *first.children(recursive=True)]
+    for process in reversed(family):
+        kill_group(process.pid)
+        with contextlib.suppress(psutil.Error):
+            process.kill()
+    kill_group(root)
+
+
+def kill_group(leader: int) -> None:
+    """Kill every process of the group that process ``leader`` began."""
+    if hasattr(os, "killpg"):
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(leader, signal.SIGKILL)
 
 
 @contextlib.contextmanager

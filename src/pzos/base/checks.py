@@ -112,12 +112,12 @@ def whole(least: int, remedy: str) -> Must:
     return Must(lambda value: is_whole(value, least), f"a whole number, {least} or more", remedy)
 
 
-def number(holds: Callable[[float], bool], expected: str, remedy: str) -> Must:
-    """A single finite real number for which ``holds``."""
+def number(holds: Callable[[float], bool], expected: str, remedy: str, *, finite: bool = True) -> Must:
+    """A single real number for which ``holds``; infinities are none unless ``finite`` is False."""
 
     def fits(value: Any) -> bool:
         plain = as_number(value)
-        return plain is not None and isfinite(plain) and bool(holds(plain))
+        return plain is not None and (isfinite(plain) or not finite) and bool(holds(plain))
 
     return Must(fits, expected, remedy)
 

@@ -22,6 +22,7 @@ Code is found through this file, which is the user's own, and never through a st
 
 from __future__ import annotations
 
+import argparse
 import importlib
 import importlib.util
 import inspect
@@ -29,14 +30,14 @@ import sys
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pzos
 from pzos.base.checks import Faults
 from pzos.base.errors import InvalidInput, PzosError
 from pzos.methods.default import choose
 from pzos.problem.leader import Leader
-from pzos.problem.problem import Problem
+from pzos.problem.problem import Problem, require_problem
 from pzos.problem.sets import Domain
 
 _LIMITS = ("steps", "queries", "seconds", "target", "failure_rate")
@@ -46,13 +47,17 @@ _KEYS = {*_PROBLEM_KEYS, *_LIMITS, "problem", "solver", "seed", "monitor", "stud
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Description:
-    """What a TOML file says: the problem (its follower may be missing), the solver, the settings and the study file."""
+    """What a TOML file says: the problem (its follower may be missing), the solver, the settings and the study file.
+
+    ``by_default`` says that no solver was named, and ``solver`` is the default for the problem.
+    """
 
     problem: Problem
     has_follower: bool
     solver: Any
     settings: dict[str, Any]
     path: Path
+    by_default: bool = False
 
 
 def read_description(path: Path) -> Description:
@@ -70,7 +75,8 @@ def read_description(path: Path) -> Description:
     faults.check(hasattr(solver, "ask"), "solver", table.get("solver"), "a solver", 'try kind = "PZOS"')
     faults.raise_if_any()
     settings = {key: table[key] for key in (*_LIMITS, "seed", "monitor") if key in table}
-    return Description(problem, has_follower, solver, settings, folder / table.get("study", path.stem + ".study"))
+    place = folder / table.get("study", path.stem + ".study")
+    return Description(problem, has_follower, solver, settings, place, "solver" not in table)
 
 
 def _default_solver(problem: Problem) -> Any:
@@ -192,3 +198,48 @@ def _forget_namesake(module_name: str, folder: Path) -> None:
     wanted = folder / f"{module_name}.py"
     if loaded is not None and wanted.is_file() and getattr(loaded, "__file__", None) != str(wanted):
         del sys.modules[module_name]
+
+
+# ---- a study as the looking-on commands take it: its TOML file, or the study file with the problem named beside it --
+
+
+class Source(NamedTuple):
+    """A study file, with the problem, the solver and the limits as far as they are known."""
+
+    path: Path
+    problem: Problem | None
+    solver: Any
+    settings: dict[str, Any]
+
+
+def add_names(parser: argparse.ArgumentParser) -> None:
+    """Declare how problem and solver of a study that has no TOML file are named."""
+    parser.add_argument("--problem", metavar="FILE.py:NAME", help="the problem a study file was opened with: shows F")
+    parser.add_argument("--solver", metavar="FILE.py:NAME", help="the solver it was opened with: shows its own trace")
+
+
+def sources(where: str, studies: list[Path], args: argparse.Namespace) -> list[Source]:
+    """Return where each study is and what it is about; one error lists all that are not there."""
+    faults = Faults(where)
+    for study in studies:
+        faults.check(study.is_file(), "STUDY", str(study), "a study file or its TOML file", "check the path")
+    faults.raise_if_any()
+    problem = None if args.problem is None else require_problem(where, _made(args.problem))
+    solver = None if args.solver is None else _made(args.solver)
+    found = [_described(study) if study.suffix == ".toml" else Source(study, problem, solver, {}) for study in studies]
+    for source in found:
+        faults.check(source.path.is_file(), "STUDY", str(source.path), "a study that was begun", "begin it: pzos init")
+    faults.raise_if_any()
+    return found
+
+
+def _described(study: Path) -> Source:
+    description = read_description(study)
+    return Source(description.path, description.problem, description.solver, description.settings)
+
+
+def _made(name: str) -> Any:
+    """Return the named value; a function without arguments is called for it."""
+    value = load(name, Path.cwd())
+    makes_it = callable(value) and not hasattr(value, "ask") and not isinstance(value, Problem)
+    return value() if makes_it else value

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import importlib.metadata
-import json
 import os
 import platform
 import shutil
@@ -15,6 +14,7 @@ from typing import NamedTuple
 
 import pzos
 from pzos.base.errors import PzosError
+from pzos.cli.printing import emit
 
 #: Extra -> the packages it brings, each with what it is for.
 EXTRAS: Mapping[str, tuple[tuple[str, str], ...]] = {
@@ -53,10 +53,7 @@ def run(args: argparse.Namespace) -> int:
     found = findings()
     if args.compile:
         found.append(_compiled())
-    if args.json:
-        sys.stdout.write(json.dumps([finding._asdict() for finding in found], indent=1) + "\n")
-    else:
-        sys.stdout.write(as_text(found))
+    emit(args, [finding._asdict() for finding in found], as_text(found))
     return int(any(finding.ok is False for finding in found))
 
 
@@ -86,7 +83,7 @@ def as_text(found: list[Finding]) -> str:
             lines += [*([""] if lines else []), section]
         mark = {True: "+", False: "!", None: " "}[finding.ok]
         lines.append(f"{mark} {finding.name:<{width}}  {finding.text}")
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines)
 
 
 def _usable() -> str:

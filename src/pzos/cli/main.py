@@ -1,7 +1,7 @@
-"""The command line: thin. Each command lives in a module of its own, imported only when it is called.
+"""The command line: thin. One table says where each command lives; its module is imported only when it is called.
 
-A command module has ``add_arguments(parser)`` and ``run(args) -> int`` (the exit code). Errors the package raises on
-purpose become one line on standard error and exit code 2.
+A command is two functions of its module: one declares the arguments, one does the work and returns the exit code.
+Errors the package raises on purpose become one line on standard error and exit code 2.
 """
 
 from __future__ import annotations
@@ -17,31 +17,33 @@ from pzos.base.errors import PzosError
 
 
 class Command(NamedTuple):
-    """Where a command lives and what it does, in a line."""
+    """What a command does, in a line, its module in ``pzos.cli`` and the two functions there."""
 
     module: str
     summary: str
+    run: str = "run"
+    add_arguments: str = "add_arguments"
 
 
 COMMANDS = {
-    "solve": Command("pzos.cli.solve", "solve a problem in one go"),
-    "init": Command("pzos.cli.init", "make a durable study from a TOML file"),
-    "ask": Command("pzos.cli.ask", "print the open queries of a study"),
-    "tell": Command("pzos.cli.tell", "take answers from a file"),
-    "status": Command("pzos.cli.status", "how far a study is"),
-    "run": Command("pzos.cli.run", "have the follower answer until the study ends"),
-    "resume": Command("pzos.cli.resume", "go on with a study that was begun"),
-    "export": Command("pzos.cli.export", "write a study's answers or steps as CSV or Parquet"),
-    "recover": Command("pzos.cli.recover", "save what is intact of a damaged study"),
-    "reproduce": Command("pzos.cli.reproduce", "every figure and claim of the paper"),
-    "plan": Command("pzos.cli.plan", "the theorem's constants, schedules and query counts"),
-    "certify": Command("pzos.cli.certify", "is a point stationary, and how sure are we"),
-    "bench": Command("pzos.cli.bench", "methods and peers on the same problems"),
-    "tolls": Command("pzos.cli.tolls", "tolls for a city: a table, a planner's numbers and a map"),
-    "report": Command("pzos.cli.report", "one self-contained page about one study or several"),
-    "watch": Command("pzos.cli.watch", "a live view of a running study, from another terminal"),
-    "doctor": Command("pzos.cli.doctor", "what is installed, threads, extras, compilation cache"),
-    "demo": Command("pzos.cli.demo", "the main job on embedded data: a table and a picture"),
+    "solve": Command("solve", "solve a problem in one go"),
+    "init": Command("studies", "make a durable study from a TOML file", "init", "add_init"),
+    "ask": Command("by_hand", "print the open queries of a study", "ask", "add_ask"),
+    "tell": Command("by_hand", "take answers from a file", "tell", "add_tell"),
+    "status": Command("studies", "how far a study is", "status", "add_status"),
+    "run": Command("studies", "have the follower answer until the study ends", "run", "add_run"),
+    "resume": Command("studies", "go on with a study that was begun", "resume", "add_run"),
+    "export": Command("studies", "write a study's answers or steps as CSV or Parquet", "export", "add_export"),
+    "recover": Command("studies", "save what is intact of a damaged study", "recover", "add_recover"),
+    "reproduce": Command("reproduce", "every figure and claim of the paper"),
+    "plan": Command("plan", "the theorem's constants, schedules and query counts"),
+    "certify": Command("certify", "is a point stationary, and how sure are we"),
+    "bench": Command("bench", "methods and peers on the same problems"),
+    "tolls": Command("tolls", "tolls for a city: a table, a planner's numbers and a map"),
+    "report": Command("report", "one self-contained page about one study or several"),
+    "watch": Command("watch", "a live view of a running study, from another terminal"),
+    "doctor": Command("doctor", "what is installed, threads, extras, compilation cache"),
+    "demo": Command("demo", "the main job on embedded data: a table and a picture"),
 }
 
 
@@ -74,11 +76,7 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
     for name, command in COMMANDS.items():
         sub = subparsers.add_parser(name, help=command.summary, description=command.summary)
         if name == named:  # only the command that is called is imported
-            module = importlib.import_module(command.module)
-            module.add_arguments(sub)
-            sub.set_defaults(run=module.run)
+            module = importlib.import_module(f"pzos.cli.{command.module}")
+            getattr(module, command.add_arguments)(sub)
+            sub.set_defaults(run=getattr(module, command.run))
     return parser
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())

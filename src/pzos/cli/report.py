@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from pzos.base.checks import Faults
-from pzos.cli.sources import add_names, sources
+from pzos.cli.description import add_names, sources
 from pzos.report.from_file import story_of_file
 from pzos.report.page import write_report
 

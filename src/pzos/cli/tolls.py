@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import csv
-import json
 import sys
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,17 +15,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pzos.base.errors import InvalidInput, MissingExtra
-from pzos.cli.shared import add_json, plain
+from pzos.cli.printing import add_json, as_json, emit
 from pzos.networks.assignment import Assignment
 from pzos.networks.city import generated_city
 from pzos.networks.demand import Indices
 from pzos.networks.gmns import read_gmns
 from pzos.networks.network import Network
-from pzos.networks.objectives import SENSES
-from pzos.networks.optimise import TollSearch, optimise_tolls
+from pzos.networks.objectives import SENSES, TollReport, toll_report
 from pzos.networks.tntp import read_tntp
-from pzos.networks.tolls import TollFollower
-from pzos.networks.welfare import TollReport, toll_report
+from pzos.networks.tolls import TollFollower, TollSearch, optimise_tolls
 
 _EXAMPLE = "examples: --objective revenue, --objective revenue=1,travel_time=-0.2"
 
@@ -81,10 +78,9 @@ def run(args: argparse.Namespace) -> int:
     written = [_write_tolls(choice, states[1], args.out / "tolls.csv")]
     written += _map(args, choice, states[1])
     data = _data(args, choice, found, reports, written)
-    (args.out / "summary.json").write_text(json.dumps(plain(data), indent=1) + "\n", encoding="utf-8")
+    (args.out / "summary.json").write_text(as_json(data) + "\n", encoding="utf-8")
     written.append(args.out / "summary.json")
-    text = json.dumps(plain(data), indent=1) if args.json else _text(args, choice, found, reports, written)
-    sys.stdout.write(text + "\n")
+    emit(args, data, _text(args, choice, found, reports, written))
     return 130 if found.result.stop.name == "INTERRUPTED" else 0
 
 

@@ -9,25 +9,24 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from pzos.base.checks import Faults
 from pzos.base.errors import MissingExtra
 from pzos.base.rows import StoredAnswer, as_array
 from pzos.base.types import Purpose
-from pzos.cli.sources import add_names, sources
+from pzos.cli.description import add_names, sources
+from pzos.cli.printing import aligned, sparkline
 from pzos.durable.journal import Journal, open_journal
 
 if TYPE_CHECKING:
     from pzos.problem.problem import Problem
 
-_BARS = "▁▂▃▄▅▆▇█"
 _WIDTH = 48
+_NAMES = 14
 _RECENT = 20
 _TELLS_VALUE = (Purpose.ITERATE.value, Purpose.TRIAL.value, Purpose.MONITOR.value)
 
@@ -57,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
     try:
         view.take_in(journal)
         if args.once or not sys.stdout.isatty():
-            sys.stdout.write("\n".join(f"{name:<16}{text}" for name, text in view.rows()) + "\n")
+            sys.stdout.write(aligned(view.rows(), _NAMES) + "\n")
             return 0
         _live(view, journal, args.interval)
     finally:
@@ -144,7 +143,7 @@ class View:
             best = max(self.values) if identity.get("problem", {}).get("sense") == "max" else min(self.values)
             rows += [
                 ("F", f"{self.values[-1]:.8g} now, {best:.8g} best, {self.values[0]:.8g} at the start"),
-                ("", sparkline(self.values)),
+                ("", sparkline(self.values, _WIDTH)),
             ]
         elif self.problem is None:
             rows.append(("F", "name the problem with --problem FILE.py:NAME to see it"))
@@ -191,17 +190,3 @@ def duration(seconds: float) -> str:
     if minutes < 120:
         return f"{minutes} min"
     return f"{minutes // 60} h {minutes % 60} min" if minutes < 48 * 60 else f"{minutes // 1440} days"
-
-
-def sparkline(values: Sequence[float], width: int = _WIDTH) -> str:
-    """Return the course of ``values`` as a line of bars.
-
-    >>> sparkline([3.0, 2.0, 1.0], width=3)
-    '█▅▁'
-    """
-    column = np.asarray(values, dtype=np.float64)
-    if column.size > width:
-        column = np.array([chunk.mean() for chunk in np.array_split(column, width)])
-    low, high = float(column.min()), float(column.max())
-    scale = (len(_BARS) - 1) / (high - low) if high > low else 0.0
-    return "".join(_BARS[round((value - low) * scale)] for value in column.tolist())

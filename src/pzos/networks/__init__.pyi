@@ -9,9 +9,18 @@ from .gmns import read_gmns as read_gmns, write_gmns as write_gmns
 from .latency import Latency as Latency
 from .maps import draw_map as draw_map
 from .network import Network as Network
-from .optimise import best_uniform as best_uniform, optimise_tolls as optimise_tolls
+from .objectives import TollReport as TollReport, toll_report as toll_report
 from .tables import network_from_table as network_from_table
-from .tntp import read_tntp as read_tntp, read_tntp_flow as read_tntp_flow, read_tntp_nodes as read_tntp_nodes
-from .tntp_write import write_tntp as write_tntp, write_tntp_flow as write_tntp_flow
-from .tolls import TollFollower as TollFollower, toll_problem as toll_problem
-from .welfare import TollReport as TollReport, toll_report as toll_report
+from .tntp import (
+    read_tntp as read_tntp,
+    read_tntp_flow as read_tntp_flow,
+    read_tntp_nodes as read_tntp_nodes,
+    write_tntp as write_tntp,
+    write_tntp_flow as write_tntp_flow,
+)
+from .tolls import (
+    TollFollower as TollFollower,
+    best_uniform as best_uniform,
+    optimise_tolls as optimise_tolls,
+    toll_problem as toll_problem,
+)

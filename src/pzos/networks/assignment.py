@@ -16,9 +16,9 @@ from pzos.base.checks import Faults
 from pzos.base.types import Matrix, Vector
 from pzos.networks.demand import Indices
 from pzos.networks.equilibrium import solver
-from pzos.networks.equilibrium.law import FLOW
 from pzos.networks.equilibrium.trees import find_potential, grow_tree, tree_space
 from pzos.networks.errors import AboveGap, NegativeCycle
+from pzos.networks.latency import FLOW
 
 if TYPE_CHECKING:
     from pzos.networks.network import Network

@@ -1,21 +1,25 @@
-"""Travel time of the links as a function of their flow: BPR, affine, constant, or the user's own."""
+"""Travel time of the links as a function of their flow: BPR, affine, constant, or the user's own.
+
+A link's travel time at flow v is  base + rise (v / capacity)^power,  which is BPR with base = free-flow time and
+rise = b * base, affine with power 1, constant with rise 0. ``Law`` is the same for the compiled code, where powers 1
+and 4 avoid the general power function.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
+import numba
 import numpy as np
 import numpy.typing as npt
 
 from pzos.base.checks import Faults
 from pzos.base.errors import InvalidInput
-from pzos.base.types import Vector
-
-if TYPE_CHECKING:
-    from pzos.networks.equilibrium.law import Law
+from pzos.base.types import Matrix, Vector
+from pzos.networks.equilibrium.compiled import compiled, inlined
 
 LinkFunction = Callable[[int, float], float]
 
@@ -119,21 +123,19 @@ class Latency:
 
     def law(self, order: npt.NDArray[np.int64]) -> Law:
         """Return the latencies as the compiled solver reads them, with the links in ``order``."""
-        from pzos.networks.equilibrium import law as _law
-
         kind = np.select(
             [self.rise == 0.0, self.power == 0.0, self.power == 1.0, self.power == 4.0],
-            [_law.CONSTANT, _law.CONSTANT, _law.AFFINE, _law.QUARTIC],
-            _law.POWER,
+            [CONSTANT, CONSTANT, AFFINE, QUARTIC],
+            POWER,
         ).astype(np.int64)
         base = np.where(self.power == 0.0, self.base + self.rise, self.base)
         cost: LinkFunction = _nothing
         slope: LinkFunction = _nothing
         if self.own is not None:
-            kind[self.own.links] = _law.OWN + self.own.links
+            kind[self.own.links] = OWN + self.own.links
             cost, slope = self.own.cost, self.own.slope
         table = np.stack([base, self.rise, 1.0 / self.capacity, self.power], axis=1)
-        return _law.Law(
+        return Law(
             np.ascontiguousarray(kind[order]),
             np.ascontiguousarray(table[order]),
             _compiled_function(cost),
@@ -147,8 +149,6 @@ def _nothing(link: int, flow: float) -> float:
 
 @lru_cache(maxsize=64)
 def _compiled_function(function: LinkFunction) -> Any:
-    import numba
-
     signature = numba.float64(numba.int64, numba.float64)
     try:
         return numba.cfunc(signature)(getattr(function, "py_func", function))
@@ -201,3 +201,67 @@ def _checked(where: str, base: Vector, rise: Vector, capacity: Vector, power: Ve
             faults.check(False, f"{name} of link {link}", float(array[link]), expected, "times must not fall with flow")
     faults.raise_if_any()
     return Latency(base, rise, np.where(capacity > 0, capacity, 1.0), power)
+
+
+# ---- the same for the compiled code ----------------------------------------------------------------------------------
+
+
+CONSTANT, AFFINE, QUARTIC, POWER, OWN = 0, 1, 2, 3, 4
+"""The kinds of link in ``Law.kind``; OWN + i is a link with the user's own latency, number i."""
+
+BASE, RISE, SCALE, EXPONENT = 0, 1, 2, 3
+"""The columns of ``Law.coefficient``."""
+
+FLOW, TIME, SLOPE = 0, 1, 2
+"""The columns of the state of the links: flow, travel time, derivative of travel time."""
+
+_SMALLEST = 1e-12
+
+
+class Law(NamedTuple):
+    """The latencies of all links; ``cost`` and ``slope`` are compiled functions (number, flow) -> float."""
+
+    kind: npt.NDArray[np.int64]
+    coefficient: Matrix
+    cost: Any
+    slope: Any
+
+
+@inlined
+def latency(
+    link: int, flow: float, kinds: npt.NDArray[np.int64], coefficient: Matrix, cost: Any, slope: Any
+) -> tuple[float, float]:
+    """Return travel time and its derivative on one link."""
+    kind = kinds[link]
+    time, rate = coefficient[link, 0], 0.0
+    if kind != CONSTANT:
+        rise, scale = coefficient[link, 1], coefficient[link, 2]
+        x = flow * scale
+        if kind == QUARTIC:
+            cube = x * x * x
+            time += rise * cube * x
+            rate = 4.0 * rise * scale * cube
+        elif kind == AFFINE:
+            time += rise * x
+            rate = rise * scale
+        elif kind >= OWN:
+            time = cost(kind - OWN, flow)
+            rate = slope(kind - OWN, flow)
+        else:
+            power = coefficient[link, 3]
+            if power < 1.0:  # the slope is infinite at zero flow, and an infinite slope would stop every step
+                x = max(x, _SMALLEST)
+            lower = x ** (power - 1.0)
+            time += rise * lower * x
+            rate = power * rise * scale * lower
+    return time, rate
+
+
+@compiled
+def refresh(law: Law, state: Matrix) -> None:
+    """Write travel time and slope of every link at its flow into ``state``."""
+    kind, coefficient, cost, slope = law
+    for link in range(kind.size):
+        time, rate = latency(link, state[link, FLOW], kind, coefficient, cost, slope)
+        state[link, TIME] = time
+        state[link, SLOPE] = rate

@@ -1,20 +1,24 @@
-"""Readers of the TNTP format (net, trips, node and flow files) with its quirks, and errors with file and line.
+"""The TNTP format (net, trips, node and flow files): readers of its quirks with errors by file and line, and writers.
 
 The format: metadata lines ``<TAG> value`` up to ``<END OF METADATA>``, comments after ``~``, rows that may or may
 not end in ``;``. Zones are the nodes 1 .. <NUMBER OF ZONES>; nodes before <FIRST THRU NODE> may not be passed
-through. The public collection is "Transportation Networks for Research"; no data are part of this package.
+through. The public collection is "Transportation Networks for Research"; no data are part of this package. What the
+writers write, the readers read back to the last bit or two.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from pzos.base.checks import Faults
 from pzos.base.types import Vector
+from pzos.networks.assignment import Assignment
 from pzos.networks.demand import Demand
 from pzos.networks.errors import FileFaults, read_lines
 from pzos.networks.latency import Latency
@@ -272,3 +276,74 @@ def read_tntp_flow(path: str | Path, network: Network) -> tuple[Vector, Vector]:
             file.faults.add(None, f"link {names[0]} -> {names[1]} is missing: expected every link of the network")
     file.faults.raise_if_any()
     return volume, cost
+
+
+# ---- writers ---------------------------------------------------------------------------------------------------------
+
+
+def write_tntp(network: Network, net: str | Path, trips: str | Path, node: str | Path | None = None) -> None:
+    """Write network and demand (and coordinates) as TNTP files; nodes are numbered from 1 in their order."""
+    latency = network.latency
+    faults = Faults("write_tntp")
+    faults.check(latency.own is None, "network.latency", "own functions", "BPR or affine latencies",
+                 "TNTP knows no others")  # fmt: skip
+    faults.check(len(network.classes) == 1, "network.classes", len(network.classes), "one class",
+                 "TNTP knows no classes: write one network per class")  # fmt: skip
+    lost = (latency.base == 0) & (latency.rise > 0)
+    faults.check(not lost.any(), "free-flow time", 0.0, "a positive time where time depends on flow",
+                 "TNTP writes the rise as b times free-flow time: use a small positive time")  # fmt: skip
+    faults.check(node is None or network.coordinates is not None, "node", node, "a network with coordinates",
+                 "leave the node file out")  # fmt: skip
+    faults.raise_if_any()
+    Path(net).write_text("\n".join(_net_lines(network)) + "\n", encoding="utf-8")
+    Path(trips).write_text("\n".join(_trips_lines(network)) + "\n", encoding="utf-8")
+    if node is not None and network.coordinates is not None:
+        rows = [f"{i + 1}\t{x!r}\t{y!r}\t;" for i, (x, y) in enumerate(network.coordinates.tolist())]
+        Path(node).write_text("\n".join(["Node\tX\tY\t;", *rows]) + "\n", encoding="utf-8")
+
+
+def _net_lines(network: Network) -> Iterable[str]:
+    latency = network.latency
+    yield f"<NUMBER OF ZONES> {network.zones}"
+    yield f"<NUMBER OF NODES> {network.nodes}"
+    yield f"<FIRST THRU NODE> {network.first_thru + 1}"
+    yield f"<NUMBER OF LINKS> {network.links}"
+    yield f"<TOLL FACTOR> {network.toll_factor!r}"
+    yield f"<DISTANCE FACTOR> {network.distance_factor!r}"
+    yield "<END OF METADATA>"
+    yield ""
+    yield "~\tinit_node\tterm_node\tcapacity\tlength\tfree_flow_time\tb\tpower\tspeed\ttoll\tlink_type\t;"
+    b = np.divide(latency.rise, latency.base, out=np.zeros(network.links), where=latency.base > 0)
+    columns = (latency.capacity, network.length, latency.base, b, latency.power, np.zeros(network.links), network.toll)
+    for link, row in enumerate(zip(*(column.tolist() for column in columns), strict=True)):
+        ends = f"{int(network.tail[link]) + 1}\t{int(network.head[link]) + 1}"
+        yield f"\t{ends}\t" + "\t".join(repr(value) for value in row) + f"\t{int(network.link_type[link])}\t;"
+
+
+def _trips_lines(network: Network) -> Iterable[str]:
+    demand = network.classes[0].demand
+    yield f"<NUMBER OF ZONES> {network.zones}"
+    yield f"<TOTAL OD FLOW> {demand.total!r}"
+    yield "<END OF METADATA>"
+    last = -1
+    for origin, end, trips in zip(
+        demand.origin.tolist(), demand.destination.tolist(), demand.trips.tolist(), strict=True
+    ):
+        if origin != last:
+            yield ""
+            yield f"Origin {origin + 1}"
+            last = origin
+        yield f"    {end + 1} : {trips!r};"
+
+
+def write_tntp_flow(assignment: Assignment, path: str | Path) -> None:
+    """Write volume and cost (of the first class, in units of time) of every link as a TNTP flow file."""
+    network, cost = assignment.network, assignment.cost[0]
+    Path(path).write_text("\n".join(_flow_lines(network, assignment.flow, cost)) + "\n", encoding="utf-8")
+
+
+def _flow_lines(network: Network, flow: Vector, cost: Vector) -> Iterable[str]:
+    yield "From\tTo\tVolume\tCost"
+    for link in range(network.links):
+        ends = f"{int(network.tail[link]) + 1}\t{int(network.head[link]) + 1}"
+        yield f"{ends}\t{float(flow[link])!r}\t{float(cost[link])!r}"

@@ -27,9 +27,9 @@ from pzos.report.from_result import (
     motion_of,
     present_versions,
 )
-from pzos.report.kept_certificate import certificate_beside, certificate_of
 from pzos.report.roads import road_map, toll_labels
 from pzos.report.story import EMPTY, Curve, Motion, Rows, Story
+from pzos.stationarity.certificate import kept_at, kept_beside
 from pzos.study.result import NAMES, fate, ordered
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ def _replayed(contents: Contents, problem: Problem | None, solver: Any) -> Resul
     steps = last if ended and last else _NO_LIMIT  # a file does not hold the limits of the run that wrote it
     with Study.open(contents.path, problem.known(), solver, read_only=True, steps=steps, **settings) as study:
         result = study.result()
-        beside = certificate_beside(contents.path, study)
+        beside = kept_beside(contents.path, study)
     if beside is None:
         return result
     ledger = ordered({**result.ledger, NAMES[Purpose.CERTIFICATE.value]: beside.queries})
@@ -241,9 +241,11 @@ def _radii(contents: Contents) -> Vector:
 
 
 def _certificate(contents: Contents, problem: Problem | None, result: Result | None) -> str:
-    kept = certificate_of(contents.path, contents.solver, problem)
-    if kept:
-        return kept
+    first = next((row for row in contents.rows if row.index == 0), None)
+    if problem is not None and first is not None:
+        kept = kept_at(contents.path, contents.header.get("identity", {}), as_array(first.x), problem)
+        if kept is not None:
+            return str(kept)
     return NO_CERTIFICATE if result is None else certificate_words(result.certificate)
 
 

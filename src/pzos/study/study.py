@@ -302,7 +302,40 @@ class Study:
         return self.receive(Response(query.step, query.index, _EMPTY, failure=reason or "no reason given"))
 
     def receive(self, response: Response) -> Record | None:
-        """Take a response as an oracle gives it (its array is kept, not copied, and made read-only)."""
+        """Take a response as an oracle gives it (its array is kept, not copied, and made read-only).
+
+        The last one of a batch lets the solver move. Whatever can fail comes first, so that an error leaves the study
+        as it was.
+        """
+        shape = self._response_shape
+        query = self._admitted(response)
+        if query is None:
+            return None
+        record = None
+        if self._missing > 1:
+            self._missing -= 1
+        else:
+            try:
+                answers = [None if told is None or told.failure else told.y for told in self._answers]
+                if self._plan is None:
+                    record = self._close_final(answers[0])
+                else:
+                    planned = answers[: len(self._plan.points)]
+                    state, outcome = self.solver.tell(self.task, self.state, self._plan, planned)
+                    record = self._close_batch(self._plan, state, outcome, answers[len(planned) :])
+            except BaseException as error:
+                if self._open:  # the leader or the solver failed before anything was changed
+                    self._answers[query.index], self._response_shape = None, shape
+                if isinstance(error, InvalidLeader):
+                    raise InvalidLeader(f"step {response.step}: {error}") from error
+                raise
+        if response.failure or response.seconds == CACHED_SECONDS:
+            self.failures += bool(response.failure)
+            self._ledger.note(query, response)
+        return record
+
+    def _admitted(self, response: Response) -> Query | None:
+        """Check a response, keep it, and return the query it answers; None if it was told before."""
         index = response.index
         if response.step != self._open_step or not 0 <= index < len(self._open):
             raise self._not_open(response)
@@ -310,31 +343,16 @@ class Study:
         if told is not None:
             check_same(told, response)
             return None
-        y, shape, query = response.y, self._response_shape, self._open[index]
+        y, query = response.y, self._open[index]
         if not response.failure:
-            if y.shape != shape or not all_finite(y):
-                check_answer(response, shape)
+            if y.shape != self._response_shape or not all_finite(y):
+                check_answer(response, self._response_shape)
                 self._response_shape = y.shape
             y.setflags(write=False)  # read-only, as the leader is handed this very array
         if self._keeper is not None and not self._replaying:
             self._keeper.append(query, response, self.elapsed)
         self._answers[index] = response
-        record = None
-        if self._missing == 1:
-            try:
-                record = self._close_batch()
-            except BaseException as error:
-                if self._open:  # the leader or the solver failed before anything was changed
-                    self._answers[index], self._response_shape = None, shape
-                if isinstance(error, InvalidLeader):
-                    raise InvalidLeader(f"step {response.step}: {error}") from error
-                raise
-        else:
-            self._missing -= 1
-        if response.failure or response.seconds == CACHED_SECONDS:
-            self.failures += bool(response.failure)
-            self._ledger.note(query, response)
-        return record
+        return query
 
     def _not_open(self, response: Response) -> InvalidAnswer:
         now = f"step {self._open_step} is open" if self._open else "no query is open"
@@ -343,23 +361,15 @@ class Study:
             "tell only answers to queries from the latest ask()"
         )
 
-    def _close_batch(self) -> Record | None:
-        """Gather the batch by index, let the solver move, and keep the record.
-
-        Whatever can fail comes first, so that an error leaves the study as it was.
-        """
-        answers = [None if told is None or told.failure else told.y for told in self._answers]
-        if self._plan is None:
-            return self._close_final(answers[0])
-        planned = len(self._plan.points)
-        state, outcome = self.solver.tell(self.task, self.state, self._plan, answers[:planned])
+    def _close_batch(self, plan: Plan, state: State, outcome: Outcome, watched: list[Vector | None]) -> Record:
+        """Take the solver's next state and keep the record of the step; ``watched`` answers the monitoring query."""
         value = outcome.value
-        if len(answers) > planned and (watched := answers[planned]) is not None:
-            value = self.known.leader.value(self.state.x, watched)
+        if watched and watched[0] is not None:
+            value = self.known.leader.value(self.state.x, watched[0])
         self._set_open([])
-        self._ledger.close(self._plan.purposes)
-        self.queries += planned
-        self.monitoring += len(answers) - planned
+        self._ledger.close(plan.purposes)
+        self.queries += len(plan.points)
+        self.monitoring += len(watched)
         self.state = state
         record = self._record(outcome, value)
         self.trace.append(record)

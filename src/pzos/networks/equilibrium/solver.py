@@ -11,12 +11,24 @@ from typing import NamedTuple
 import numpy as np
 
 from pzos.base.types import Matrix
-from pzos.networks.equilibrium.columns import Paths, Trips, add_up, no_paths, pair_classes, price, trace, with_room
 from pzos.networks.equilibrium.compiled import compiled
-from pzos.networks.equilibrium.law import FLOW, TIME, Law, refresh
 from pzos.networks.equilibrium.newton import newton_step
-from pzos.networks.equilibrium.sweeps import Marks, new_marks, pairs_with_choice, sweep
+from pzos.networks.equilibrium.paths import (
+    Marks,
+    Paths,
+    Trips,
+    add_up,
+    new_marks,
+    no_paths,
+    pair_classes,
+    pairs_with_choice,
+    price,
+    sweep,
+    trace,
+    with_room,
+)
 from pzos.networks.equilibrium.trees import Graph, Short, TreeSpace, find_potential, grow_tree, tree_space
+from pzos.networks.latency import FLOW, TIME, Law, refresh
 
 CONVERGED, TIRED, CYCLE = 0, 1, 2
 """How a run ended: at the gap asked for, without getting further, at a cycle of negative cost."""

@@ -1,15 +1,18 @@
-"""``pzos tell FILE``: take the answers in a CSV or JSON file. Telling the same file again changes nothing.
+"""A study answered by people: ``pzos ask`` writes the open queries, ``pzos tell`` takes the answers from a file.
 
 CSV has the columns ``step``, ``index`` and ``y0``, ``y1``, ...; if wanted ``gap``, ``failure``, and the ``x`` columns
 of ``pzos ask``, which are then compared. JSON has the same: ``{"queries": [{"step": 0, "index": 1, "y": [...]}]}``.
+Telling the same file again changes nothing.
 """
 
 from __future__ import annotations
 
 import argparse
 import csv
+import io
 import json
 import re
+import sys
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,7 +22,8 @@ from pzos.base.checks import Faults
 from pzos.base.errors import InvalidInput
 from pzos.base.rows import StoredAnswer, as_bytes
 from pzos.base.types import Query, Vector
-from pzos.cli.shared import add_json, described, emit, limits_of, open_study
+from pzos.cli.printing import add_json, emit
+from pzos.cli.studies import add_study, described, limits_of, open_study
 from pzos.durable.journal import Journal
 from pzos.study.study import Study
 
@@ -35,27 +39,74 @@ class Told(NamedTuple):
     failure: str
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+# ---- pzos ask -----------------------------------------------------------------------------------------------------
+
+
+def add_ask(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of ``pzos ask``."""
+    add_study(parser)
+    add_json(parser)
+    parser.add_argument("--out", type=Path, default=None, metavar="FILE", help="write here (.csv or .json) instead")
+    parser.add_argument("--steps", type=int, default=None, help="go on until this many steps in all")
+
+
+def ask(args: argparse.Namespace) -> int:
+    """Print the open queries; none, with a note on standard error, if the study has ended."""
+    with open_study(described(args.study), read_only=True, **limits_of(args)) as study:
+        queries = [] if study.done else study.ask()
+        if not queries:
+            sys.stderr.write(f"nothing to ask: {study.stop.value}\n")
+    as_json = args.json or (args.out is not None and args.out.suffix == ".json")
+    text = as_json_text(queries) if as_json else as_csv_text(queries)
+    if args.out is None:
+        sys.stdout.write(text)
+    else:
+        args.out.write_text(text, encoding="utf-8")
+    return 0
+
+
+def as_json_text(queries: list[Query]) -> str:
+    """Return the queries as JSON; add ``"y"`` to each and give the file to ``pzos tell``."""
+    rows = [
+        {"step": q.step, "index": q.index, "purpose": q.purpose.value, "x": [float(entry) for entry in q.x]}
+        for q in queries
+    ]
+    return json.dumps({"queries": rows}, indent=1) + "\n"
+
+
+def as_csv_text(queries: list[Query]) -> str:
+    """Return the queries as CSV, all digits; add columns y0, y1, ... and give the file to ``pzos tell``."""
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    width = queries[0].x.size if queries else 0
+    writer.writerow(["step", "index", "purpose", *(f"x{number}" for number in range(width))])
+    for query in queries:
+        writer.writerow([query.step, query.index, query.purpose.value, *(repr(float(entry)) for entry in query.x)])
+    return buffer.getvalue()
+
+
+# ---- pzos tell ----------------------------------------------------------------------------------------------------
+
+
+def add_tell(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of ``pzos tell``."""
     parser.add_argument("file", type=Path, metavar="FILE", help="answers as CSV or JSON")
-    parser.add_argument("study", type=Path, nargs="?", default=Path("study.toml"), metavar="STUDY.toml",
-                        help="the TOML file that describes the study (study.toml)")  # fmt: skip
+    add_study(parser)
     parser.add_argument("--steps", type=int, default=None, help="go on until this many steps in all")
     add_json(parser)
 
 
-def run(args: argparse.Namespace) -> int:
+def tell(args: argparse.Namespace) -> int:
     """Check every answer in the file, then take those that are new."""
     answers = read_answers(args.file)
     with open_study(described(args.study), **limits_of(args)) as study:
         fresh = _checked(args.file, study, answers)
         for told in fresh:
-            query = Query(told.step, told.index, np.empty(0))
-            address = next(open_query for open_query in study.ask() if open_query[:2] == query[:2])
+            query = next(query for query in study.ask() if (query.step, query.index) == (told.step, told.index))
             if told.failure:
-                study.fail(address, told.failure)
+                study.fail(query, told.failure)
             else:
-                study.tell(address, told.y, gap=told.gap)
+                study.tell(query, told.y, gap=told.gap)
         left = 0 if study.done else len(study.ask())
         step, done = study.step, study.done
     data = {"taken": len(fresh), "known": len(answers) - len(fresh), "open": left, "steps": step, "done": done}

@@ -1,0 +1,388 @@
+"""A durable study from its TOML file to its table: ``init``, ``run``, ``resume``, ``status``, ``export``, ``recover``.
+
+``pzos run`` killed goes on where it was; ``pzos resume`` does the same and never makes a new study; ``pzos status``
+looks on while another process writes. The end of the file has what other commands need too: which study is meant, its
+limits, and an oracle that answers its queries.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import csv
+import importlib
+import json
+import sys
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Executor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pzos.answers.oracle import Oracle
+from pzos.base.errors import InvalidInput, MissingExtra
+from pzos.base.rows import as_array
+from pzos.base.types import Query
+from pzos.cli.description import Description, read_description
+from pzos.cli.printing import add_json, aligned, emit, sparkline
+from pzos.durable.journal import open_journal, recover as save_intact
+from pzos.durable.replay import summary
+from pzos.study.result import Result
+from pzos.study.run import drive
+from pzos.study.study import Study
+
+if TYPE_CHECKING:
+    from pzos.answers.failures import Tolerance
+
+EXAMPLE_STUDY = """\
+# A study: what is optimised, how, and until when. Change it, then: pzos init; pzos run (or pzos ask, pzos tell).
+name = "tolls"
+leader = "model:leader"          # in model.py beside this file
+follower = "model:follower"      # or  [follower] command = ["python", "simulator.py"];  leave it out to answer by hand
+x0 = [0.5, 0.5]
+seed = 0
+steps = 20
+
+[set]
+kind = "Box"
+lower = 0.0
+upper = 1.0
+
+[solver]                         # leave the table out for the default method
+kind = "PZOS"
+step = 0.05
+radius = 0.1
+"""
+EXAMPLE_MODEL = '''"""The leader's cost f(x, y) with its gradients; the followers' response y*(x) is only queried."""
+
+import numpy as np
+
+import pzos
+
+leader = pzos.leader_from_functions(
+    value=lambda x, y: float(y @ y + 0.1 * x @ x),
+    grad_x=lambda x, y: 0.2 * x,
+    grad_y=lambda x, y: 2.0 * y,
+    name="tolls",
+)
+
+
+def follower(x):
+    """Two roads: a toll on one sends its drivers to the other."""
+    return np.maximum(1.0 - x + 0.5 * x[::-1], 0.0)
+'''
+
+
+# ---- pzos init --------------------------------------------------------------------------------------------------
+
+
+def add_init(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of ``pzos init``."""
+    add_study(parser)
+    parser.add_argument("--example", action="store_true", help="first write STUDY.toml and model.py to start from")
+    add_json(parser)
+
+
+def init(args: argparse.Namespace) -> int:
+    """Make the study, or check that the one there is the one described."""
+    if args.example:
+        for path, text in ((args.study, EXAMPLE_STUDY), (args.study.with_name("model.py"), EXAMPLE_MODEL)):
+            _write_unless_there(path, text)
+    description = described(args.study)
+    existed = description.path.exists()
+    with _opened(description) as study:
+        steps = study.step
+    told = f"is there already, {steps} steps taken" if existed else "made; next: pzos ask, or pzos run"
+    emit(args, {"study": str(description.path), "made": not existed, "steps": steps}, f"{description.path}: {told}")
+    return 0
+
+
+def _write_unless_there(path: Path, text: str) -> None:
+    if path.exists():
+        sys.stderr.write(f"{path}: is there already and was left as it is\n")
+    else:
+        path.write_text(text, encoding="utf-8")
+
+
+# ---- pzos run, pzos resume --------------------------------------------------------------------------------------
+
+
+def add_run(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of ``pzos run`` and ``pzos resume``."""
+    add_study(parser)
+    add_running(parser)
+    add_json(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Make the study or go on with it; exit code 130 if it was interrupted."""
+    description = described(args.study)
+    with oracle_of(args, description) as oracle, _opened(description, **limits_of(args)) as study:
+        result = drive(study, oracle)
+        emit(args, {"study": str(description.path), **result_data(result, study.ask())}, repr(result))
+    return 130 if result.stop.name == "INTERRUPTED" else 0
+
+
+def resume(args: argparse.Namespace) -> int:
+    """Go on with a study that was begun."""
+    path = described(args.study).path
+    if not path.exists():
+        raise InvalidInput(f"{path}: there is no such study to resume; begin it with  pzos run")
+    return run(args)
+
+
+# ---- pzos status ------------------------------------------------------------------------------------------------
+
+
+def add_status(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of ``pzos status``."""
+    parser.add_argument("study", type=Path, nargs="?", default=Path("study.toml"), metavar="STUDY",
+                        help="the TOML file (study.toml), or a study file, which says less")  # fmt: skip
+    add_json(parser)
+
+
+def status(args: argparse.Namespace) -> int:
+    """Print a table and a sparkline of F."""
+    if args.study.suffix != ".toml":
+        return _status_of_file(args)
+    description = described(args.study)
+    with look_at(description) as study:
+        result = study.result()
+        data = {"study": str(description.path), **result_data(result, study.ask())}
+    rows = [("study", str(description.path)), *result.rows()]
+    if data["open"]:
+        rows.append(("open queries", ", ".join(data["open"][:8]) + (", ..." if len(data["open"]) > 8 else "")))
+    line = sparkline(result.trace["value"])
+    if line:
+        rows.append(("F by step", line))
+    emit(args, data, aligned(rows))
+    return 0
+
+
+def _status_of_file(args: argparse.Namespace) -> int:
+    found = summary(args.study)
+    identity = found.header.get("identity", {})
+    rows = [
+        ("study", str(args.study)),
+        ("problem", identity.get("problem", {}).get("name") or "unnamed"),
+        ("solver", json.dumps(identity.get("solver", "unknown (the header was lost)"))),
+        ("answers", f"{found.answers}, {found.failures} of them failures"),
+        ("steps", f"{found.steps}"),
+        ("seconds", f"{found.seconds:.3g}"),
+    ]
+    emit(args, {"study": str(args.study), **found._asdict()}, aligned(rows))
+    return 0
+
+
+# ---- pzos export ------------------------------------------------------------------------------------------------
+
+
+def add_export(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of ``pzos export``."""
+    parser.add_argument("study", type=Path, metavar="STUDY", help="a study file, or its TOML file")
+    parser.add_argument("file", type=Path, metavar="FILE", help="where to write: .csv or .parquet")
+    parser.add_argument("--what", choices=("answers", "steps"), default="answers",
+                        help="every answer (default), or one row per step (needs the TOML file)")  # fmt: skip
+    add_json(parser)
+
+
+def export(args: argparse.Namespace) -> int:
+    """Write the table; an existing file is replaced."""
+    if args.file.suffix not in (".csv", ".parquet"):
+        raise InvalidInput(
+            f"export: FILE = {str(args.file)!r}: expected a name that ends in .csv or .parquet; rename it"
+        )
+    columns = _steps_table(args.study) if args.what == "steps" else _answers_table(args.study)
+    count = len(next(iter(columns.values()))) if columns else 0
+    if args.file.suffix == ".csv":
+        _write_csv(args.file, columns)
+    else:
+        _write_parquet(args.file, columns)
+    emit(args, {"file": str(args.file), "rows": count, "columns": list(columns)}, f"{args.file}: {count} rows")
+    return 0
+
+
+def _steps_table(study: Path) -> dict[str, list[Any]]:
+    with look_at(described(study)) as opened:
+        trace = opened.result().trace
+    return {name: trace[name].tolist() for name in trace.columns}
+
+
+def _answers_table(study: Path) -> dict[str, list[Any]]:
+    journal = open_journal(described(study).path if study.suffix == ".toml" else study, read_only=True)
+    try:
+        rows = list(journal.all_answers())
+    finally:
+        journal.close()
+    x, y = ([as_array(data) for data in part] for part in ([row.x for row in rows], [row.y for row in rows]))
+    names = ("step", "index", "purpose", "gap", "seconds", "elapsed", "failure", "retried")
+    columns: dict[str, list[Any]] = {name: [getattr(row, name) for row in rows] for name in names}
+    for letter, arrays in (("x", x), ("y", y)):
+        for entry in range(max((array.size for array in arrays), default=0)):
+            columns[f"{letter}{entry}"] = [float(a[entry]) if entry < a.size else float("nan") for a in arrays]
+    return columns
+
+
+def _write_csv(file: Path, columns: dict[str, list[Any]]) -> None:
+    with file.open("w", newline="", encoding="utf-8") as out:
+        writer = csv.writer(out, lineterminator="\n")
+        writer.writerow(columns)
+        writer.writerows(
+            [repr(value) if isinstance(value, float) else value for value in row]
+            for row in zip(*columns.values(), strict=True)
+        )
+
+
+def _write_parquet(file: Path, columns: dict[str, list[Any]]) -> None:
+    try:
+        pyarrow = importlib.import_module("pyarrow")
+        parquet = importlib.import_module("pyarrow.parquet")
+    except ImportError as error:
+        raise MissingExtra("pyarrow", "parquet", "writing Parquet") from error
+    parquet.write_table(pyarrow.table(columns), file)
+
+
+# ---- pzos recover -----------------------------------------------------------------------------------------------
+
+
+def add_recover(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of ``pzos recover``."""
+    parser.add_argument("study", type=Path, metavar="STUDY", help="the damaged study file (it is left as it is)")
+    parser.add_argument("--out", type=Path, default=None, metavar="FILE", help="where to write what was saved")
+    add_json(parser)
+
+
+def recover(args: argparse.Namespace) -> int:
+    """Save every intact answer of a damaged study into a new file."""
+    out = args.out or args.study.with_name(f"{args.study.stem}.recovered{args.study.suffix}")
+    saved, has_header = save_intact(args.study, out)
+    header = (
+        "" if has_header else "; the header was lost: it is written anew when the study is opened and proves to fit"
+    )
+    data = {"study": str(args.study), "saved_to": str(out), "answers": saved, "header": has_header}
+    emit(args, data, f"{out}: {saved} answers saved{header}; move it to the study's name and resume")
+    return 0
+
+
+# ---- which study, how far, and who answers ----------------------------------------------------------------------
+
+
+def add_study(parser: argparse.ArgumentParser) -> None:
+    """Declare which study a command works on."""
+    parser.add_argument("study", type=Path, nargs="?", default=Path("study.toml"), metavar="STUDY.toml",
+                        help="the TOML file that describes the study (study.toml)")  # fmt: skip
+
+
+def add_running(parser: argparse.ArgumentParser) -> None:
+    """Declare how queries are answered, and limits that replace those of the TOML file."""
+    parser.add_argument("--steps", type=int, default=None, help="end after this many steps in all")
+    parser.add_argument("--queries", type=int, default=None, help="end after this many queries in all")
+    parser.add_argument("--workers", type=int, default=None, metavar="N", help="answer queries in N worker processes")
+    parser.add_argument("--dask", default=None, metavar="ADDRESS", help="answer queries on this Dask cluster")
+    parser.add_argument("--attempts", type=int, default=1, help="how often a query that fails is tried")
+    parser.add_argument("--wait", type=float, default=1.0, help="seconds before the second attempt; doubles each time")
+    parser.add_argument("--timeout", type=float, default=None, help="seconds after which an attempt is stopped")
+    parser.add_argument("--drop", action="store_true",
+                        help="go on without queries that fail for good (unbiased only if failing does not depend on "
+                        "the direction)")  # fmt: skip
+
+
+def described(path: Path) -> Description:
+    """Read the TOML file a command was given."""
+    if path.suffix == ".study":
+        raise InvalidInput(
+            f"{path}: expected the TOML file that describes the study; code is never found in a study file"
+        )
+    return read_description(path)
+
+
+def limits_of(args: argparse.Namespace) -> dict[str, Any]:
+    """Return the limits given on the command line."""
+    given = {name: getattr(args, name, None) for name in ("steps", "queries")}
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def look_at(description: Description) -> Study:
+    """Open a study to look at it, with every step it has taken (``pzos resume --steps`` may have taken more)."""
+    taken = summary(description.path).steps if description.path.exists() else 0
+    longer = {"steps": taken} if taken > description.settings.get("steps", taken) else {}
+    return open_study(description, read_only=True, **longer)
+
+
+def open_study(description: Description, *, read_only: bool = False, **limits: Any) -> Study:
+    """Open the durable study of a description; it must have been made by ``pzos init``."""
+    if not description.path.exists():
+        raise InvalidInput(f"{description.path}: there is no such study yet; make it with  pzos init")
+    return _opened(description, read_only=read_only, **limits)
+
+
+def _opened(description: Description, **settings: Any) -> Study:
+    return Study.open(
+        description.path, description.problem.known(), description.solver, **{**description.settings, **settings}
+    )
+
+
+@contextlib.contextmanager
+def oracle_of(args: argparse.Namespace, description: Description) -> Iterator[Oracle]:
+    """Yield an oracle for the description's follower, where and how the arguments say."""
+    from pzos.answers.failures import TolerantOracle
+
+    require_follower(args, description)
+    seed = description.settings.get("seed", 0)
+    follower, tolerance = description.problem.follower, tolerance_of(args)
+    with executor_of(args) as executor, TolerantOracle(follower, tolerance, seed=seed, executor=executor) as oracle:
+        yield oracle
+
+
+def require_follower(args: argparse.Namespace, description: Description) -> None:
+    """Raise InvalidInput unless the description has a follower that can be asked."""
+    if not description.has_follower:
+        raise InvalidInput(
+            f"{args.study}: names no follower: expected an entry 'follower'; add one, or use  pzos ask  and  pzos tell"
+        )
+
+
+def tolerance_of(args: argparse.Namespace, **settings: Any) -> Tolerance:
+    """Return what the arguments say about a follower that fails."""
+    from pzos.answers.failures import Tolerance
+
+    policy: Any = "drop" if args.drop else "raise"
+    return Tolerance(attempts=args.attempts, wait=args.wait, timeout=args.timeout, policy=policy, **settings)
+
+
+def executor_of(args: argparse.Namespace) -> contextlib.AbstractContextManager[Executor | None]:
+    """Return where the arguments say queries are answered, to be closed by ``with``."""
+    from pzos.answers.cluster import as_executor
+
+    if args.dask is not None and args.workers is not None:
+        raise InvalidInput("--dask and --workers were both given: expected one of them; choose where to compute")
+    if args.dask is not None and args.timeout is not None:
+        raise InvalidInput(
+            "--dask and --timeout were both given: a job on a cluster cannot be stopped from here; use --workers, or "
+            "give the program a time of its own: timeout = 60 in the table [follower] beside its command"
+        )
+    place = args.dask if args.dask is not None else args.workers
+    return contextlib.nullcontext() if place is None else as_executor(place, timeout=args.timeout)
+
+
+def result_data(result: Result, open_queries: Iterable[Query] = ()) -> dict[str, Any]:
+    """Return what scripts want to know of a study and its open queries."""
+    still_open = [f"{query.step}.{query.index}" for query in open_queries]
+    return {
+        "problem": result.problem,
+        "solver": result.solver,
+        "seed": result.seed,
+        "done": not still_open,
+        "stop": result.stop.name.lower(),
+        "steps": result.steps,
+        "queries": result.queries,
+        "monitoring": result.monitoring,
+        "failures": result.failures,
+        "open": still_open,
+        "value": result.value,
+        "best_value": result.best_value,
+        "x": [float(entry) for entry in result.x],
+        "best_x": [float(entry) for entry in result.best_x],
+        "seconds": result.seconds,
+        "explanation": result.explanation,
+        "certificate": None if result.certificate is None else result.certificate.sentence,
+    }
