@@ -25,9 +25,9 @@ from pzos.base.checks import Faults, Must, at_least, check_entries, is_whole
 from pzos.base.errors import InvalidInput
 from pzos.base.keys import Keys, Role
 from pzos.base.types import Matrix, Vector
+from pzos.problem.follower import Respondent
 from pzos.problem.leader import Leader, leader_from_functions
 from pzos.problem.problem import Problem
-from pzos.problem.respondent import Respondent
 from pzos.problem.sets import Nonnegative, Whole
 
 if TYPE_CHECKING:

@@ -33,12 +33,11 @@ import numpy.typing as npt
 from pzos.base.checks import Faults, Must, as_rows, checked, frozen_vector, instance_of, is_whole, note_fields
 from pzos.base.errors import FollowerFailure, NotConverged
 from pzos.base.types import Matrix, Sense, Vector, dot
-from pzos.problem._vi_projectors import Projector, projector_for
+from pzos.problem.follower import Respondent
 from pzos.problem.leader import Leader
 from pzos.problem.problem import Problem
-from pzos.problem.respondent import Respondent
-from pzos.problem.sets import Domain
-from pzos.problem.vi_sets import Polyhedron as Polyhedron, Product as Product
+from pzos.problem.projections import Projector, projector_for
+from pzos.problem.sets import Domain, Polyhedron as Polyhedron, Product as Product
 
 OperatorFunction = Callable[[Vector, Vector], Any]
 Operator = Callable[[Vector], Vector]
