@@ -40,6 +40,13 @@ def _controller() -> ThreadpoolController:
     return ThreadpoolController()
 
 
+@cache
+def blas_kernels() -> str:
+    """Return the BLAS libraries in use and the kind of processor each has chosen its code for."""
+    found = {f"{info['internal_api']} {info.get('architecture', '')}".strip() for info in _controller().info()}
+    return ", ".join(sorted(found))
+
+
 def one_blas_thread(method: Callable[P, R]) -> Callable[P, R]:
     """Decorate a method so that BLAS runs on one thread inside it, and as before after it."""
 
