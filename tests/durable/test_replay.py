@@ -14,6 +14,7 @@ from hypothesis import given, settings, strategies as st
 
 import pzos
 from durable_problem import Counted, bits, calls, finish, problem
+from pzos.durable import replay
 from pzos.durable.log import read_study, recover
 from pzos.durable.replay import summary
 
@@ -218,6 +219,65 @@ def test_a_study_of_format_1_is_read_and_turned_into_a_new_one(tmp_path: Path) -
     expected = pzos.solve(problem(), pzos.PZOS(batch=2), seed=7, steps=6)
     np.testing.assert_allclose(result.x, expected.x, rtol=1e-9)  # it was written on another machine
     assert result.queries == expected.queries
+
+
+def on_another_machine(monkeypatch: pytest.MonkeyPatch, **changed: str) -> None:
+    here = replay.machine()
+    monkeypatch.setattr(replay, "machine", lambda: {**here, **changed})
+
+
+def wobbling(size: float) -> tuple[pzos.Problem, list[float]]:
+    """A problem whose leader computes its gradient a little differently once ``wobble`` is set."""
+    wobble = [0.0]
+    leader = pzos.leader_from_functions(
+        lambda x, y: float(y.sum()), lambda x, y: x * (1.0 + wobble[0] * size), lambda x, y: np.ones_like(y), name="w"
+    )
+    return problem(leader=leader), wobble
+
+
+def test_another_machine_takes_the_stored_points_and_notes_the_difference(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, (game, wobble) = tmp_path / "s.study", wobbling(1e-11)
+    with opened(path, game, steps=3) as study:
+        finish(study, game)
+    stored = [row.x for row in read_study(path).answers]
+    wobble[0] = 1.0
+    with pytest.raises(pzos.DifferentStudy, match="has changed since: use"):
+        opened(path, game)
+    on_another_machine(monkeypatch, blas="openblas Zen", numpy="1.26.4")
+    asked = calls(game)
+    with opened(path, game) as study:
+        assert 0.0 < study.difference < 1e-10
+        result = finish(study, game)
+    assert result.steps == 6
+    assert calls(game) == asked + 3 * 5  # the closing answer serves the step that follows
+    again = [row.x for row in read_study(path).answers]
+    assert [x.tobytes() for x in again[: len(stored)]] == [x.tobytes() for x in stored]
+    assert 0.0 < summary(path).difference < 1e-10
+    with opened(path, game) as study:  # and on from there, as often as one likes
+        assert study.done
+
+
+def test_a_difference_beyond_rounding_is_refused_with_what_differs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, (game, wobble) = tmp_path / "s.study", wobbling(1e-3)
+    with opened(path, game, steps=3) as study:
+        finish(study, game)
+    before, wobble[0] = path.read_bytes(), 1.0
+    on_another_machine(monkeypatch, blas="openblas Zen")
+    with pytest.raises(pzos.DifferentStudy, match=r"x\[0\] was .*blas: the file has .*, you gave openblas Zen"):
+        opened(path, game)
+    assert path.read_bytes() == before
+
+
+def test_the_machine_is_described_whatever_numpy_hides(monkeypatch: pytest.MonkeyPatch) -> None:
+    def hidden(_: str) -> Any:
+        raise ImportError
+
+    monkeypatch.setattr(replay, "import_module", hidden)
+    assert set(replay.machine.__wrapped__()) == {"numpy", "scipy", "blas", "cpu"}
 
 
 def test_looking_on_while_another_process_writes(tmp_path: Path) -> None:
