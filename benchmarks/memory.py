@@ -23,15 +23,12 @@ from scipy.optimize import minimize
 
 from pzos.base.types import Matrix, Vector
 from pzos.games.security import SecurityGame
-from pzos.methods.differences import Central, Midpoint, OneSided
-from pzos.methods.directions import Cycled, Independent, Orthogonal
-from pzos.methods.memories import PairMemory, SecantMemory
 from pzos.methods.memory import MemoryPZOS, SecantPZOS
-from pzos.methods.predictions import BlendPrediction, LeaderPrediction, ZeroPrediction
-from pzos.methods.schedules import Constant, Diminishing
+from pzos.methods.predictions import BlendPrediction, LeaderPrediction, PairMemory, SecantMemory, ZeroPrediction
+from pzos.methods.probes import Central, Cycled, Independent, Midpoint, OneSided, Orthogonal
 from pzos.methods.smoothing import PZOS
 from pzos.methods.solver import AnySolver
-from pzos.methods.steps import DoG, DoWG
+from pzos.methods.steps import Constant, Diminishing, DoG, DoWG
 from pzos.study.run import solve
 
 STEPS = (0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.25, 0.3, 0.5)

@@ -14,8 +14,8 @@ import tracemalloc
 
 import numpy as np
 
-from pzos.methods.memories import PairMemory, SecantMemory
 from pzos.methods.memory import MemoryPZOS, SecantPZOS
+from pzos.methods.predictions import PairMemory, SecantMemory
 from pzos.methods.smoothing import PZOS
 from pzos.methods.solver import AnySolver
 from pzos.problem.leader import leader_from_functions

@@ -47,8 +47,8 @@ FRONT_DOOR = "__init__"
 
 #: Packages that are not the standard library, numpy or pzos, and the files or rooms that may import them.
 OUTSIDE = {
-    "jax": ("problem/jax.py",),
-    "torch": ("problem/torch.py",),
+    "jax": ("problem/autodiff.py",),
+    "torch": ("problem/autodiff.py",),
     "matplotlib": ("report/", "experiments/", "networks/maps.py", "stationarity/examples.py"),
     "mpl_toolkits": ("report/", "experiments/"),
     "rich": ("study/progress.py", "cli/", "report/", "experiments/"),

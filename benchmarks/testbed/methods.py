@@ -11,9 +11,9 @@ import numpy as np
 from pzos.base.errors import InvalidInput, PzosError
 from pzos.base.types import Vector
 from pzos.methods.memory import MemoryPZOS, SecantPZOS
-from pzos.methods.schedules import Diminishing
 from pzos.methods.smoothing import PZOS, ZOS
 from pzos.methods.solver import AnySolver
+from pzos.methods.steps import Diminishing
 from pzos.methods.trust_region.subproblem import bounds_of, minimise
 from pzos.study.run import iterate, solve
 from pzos.study.study import Study

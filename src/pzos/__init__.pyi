@@ -30,41 +30,47 @@ from .base.types import LeaderValue as LeaderValue, Purpose as Purpose, Query as
 
 # Other interfaces
 from .integrations.gest import PzosGenerator as PzosGenerator
-from .methods.differences import Central as Central, Midpoint as Midpoint, OneSided as OneSided
-from .methods.directions import Cycled as Cycled, Independent as Independent, Orthogonal as Orthogonal
 from .methods.estimators import (
     black_box_estimate as black_box_estimate,
     partial_estimate as partial_estimate,
     predicted_estimate as predicted_estimate,
 )
-from .methods.memories import (
+from .methods.memory import MemoryPZOS as MemoryPZOS, SecantPZOS as SecantPZOS
+
+# What methods are built from
+from .methods.predictions import (
+    BlendPrediction as BlendPrediction,
     FittingMemory as FittingMemory,
+    LeaderPrediction as LeaderPrediction,
+    ModelPrediction as ModelPrediction,
     PairMemory as PairMemory,
     RegressionMemory as RegressionMemory,
     SecantMemory as SecantMemory,
-)
-from .methods.memory import MemoryPZOS as MemoryPZOS, SecantPZOS as SecantPZOS
-from .methods.predictions import (
-    BlendPrediction as BlendPrediction,
-    LeaderPrediction as LeaderPrediction,
-    ModelPrediction as ModelPrediction,
     ZeroPrediction as ZeroPrediction,
 )
-
-# What methods are built from
-from .methods.schedules import Constant as Constant, Diminishing as Diminishing
+from .methods.probes import (
+    Central as Central,
+    Cycled as Cycled,
+    Independent as Independent,
+    Midpoint as Midpoint,
+    OneSided as OneSided,
+    Orthogonal as Orthogonal,
+)
 
 # Methods
 from .methods.smoothing import PZOS as PZOS, ZOS as ZOS
 from .methods.solver import Stop as Stop
-from .methods.steps import DoG as DoG, DoWG as DoWG
+from .methods.steps import Constant as Constant, Diminishing as Diminishing, DoG as DoG, DoWG as DoWG
 from .methods.trust_region.solver import CompositeTrustRegion as CompositeTrustRegion
-from .problem.check import check_leader as check_leader
+from .problem.autodiff import leader_from_jax as leader_from_jax, leader_from_torch as leader_from_torch
 from .problem.follower import Answer as Answer, batched as batched, seeded as seeded
-from .problem.jax import leader_from_jax as leader_from_jax
 
 # The problem: what is known, what is queried, where the leader may go
-from .problem.leader import Leader as Leader, leader_from_functions as leader_from_functions
+from .problem.leader import (
+    Leader as Leader,
+    check_leader as check_leader,
+    leader_from_functions as leader_from_functions,
+)
 from .problem.problem import Known as Known, Problem as Problem
 from .problem.sets import (
     Ball as Ball,
@@ -74,8 +80,14 @@ from .problem.sets import (
     Simplex as Simplex,
     Whole as Whole,
 )
-from .problem.structure import box as box, conserved as conserved, nonnegative as nonnegative, own_effect as own_effect
-from .problem.torch import leader_from_torch as leader_from_torch
+from .problem.structure import (
+    answers_between as answers_between,
+    answers_nonnegative as answers_nonnegative,
+    box as box,
+    conserved as conserved,
+    nonnegative as nonnegative,
+    own_effect as own_effect,
+)
 
 # How stationary is it
 from .stationarity.certificate import certify as certify

@@ -5,32 +5,8 @@ from __future__ import annotations
 import copy
 import pickle
 
-import numpy as np
-import pytest
-
 from pzos.base import errors
-from pzos.base.checks import Faults, shown
-from pzos.base.errors import InvalidInput, MissingExtra, PzosError
-
-
-def test_faults_are_collected() -> None:
-    faults = Faults("thing")
-    assert faults.check(True, "a", 1, "x", "y")
-    assert faults.check(np.True_, "a", 1, "x", "y")
-    faults.raise_if_any()
-    assert faults.check(False, "size", -1, "a positive number", "try 1") is False
-    with pytest.raises(InvalidInput, match=r"^thing: size = -1: expected a positive number; try 1$"):
-        faults.raise_if_any()
-    faults.add("in words of its own")
-    with pytest.raises(InvalidInput, match=r"^thing: 2 faults\n  - size = -1: .*\n  - in words of its own$"):
-        faults.raise_if_any()
-
-
-def test_values_are_shown_in_short() -> None:
-    assert shown(np.zeros((100, 3))) == "array of shape (100, 3), dtype float64"
-    assert shown([1, 2]) == "[1, 2]"
-    assert len(shown("x" * 500)) == 60
-    assert "\n" not in shown(np.zeros((2, 3)))
+from pzos.base.errors import MissingExtra, PzosError
 
 
 def test_a_missing_extra_survives_a_trip_between_processes() -> None:
@@ -46,3 +22,19 @@ def test_every_error_has_one_base() -> None:
     assert len(kinds) > 5
     assert all(issubclass(kind, PzosError) for kind in kinds)
     assert all(kind.__doc__ for kind in kinds)
+
+
+def test_faults_of_the_caller_are_value_errors_too() -> None:
+    """Code that knows nothing of pzos catches what it would expect: ValueError, RuntimeError, ImportError."""
+    assert issubclass(errors.InvalidInput, ValueError)
+    assert issubclass(errors.InvalidAnswer, ValueError)
+    assert issubclass(errors.InvalidLeader, ValueError)
+    assert issubclass(errors.FollowerTimeout, errors.FollowerFailure)
+    assert issubclass(errors.FollowerFailure, RuntimeError)
+    assert issubclass(errors.MissingExtra, ImportError)
+
+
+def test_faults_of_study_files_have_exit_codes_of_their_own() -> None:
+    """Scripts that call the command line tell them apart by these numbers."""
+    kinds = (errors.StudyFileError, errors.DifferentStudy, errors.DamagedStudy, errors.StudyBusy)
+    assert [kind.exit_code for kind in kinds] == [2, 3, 4, 5]

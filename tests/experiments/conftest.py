@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from pzos.experiments.compute import compute_missing
-from pzos.experiments.context import Context
 from pzos.experiments.descriptions import RoutingExperiment, Scale, SecurityExperiment
-from pzos.experiments.store import RunStore
+from pzos.experiments.runs import RunStore, compute_missing
+from pzos.experiments.tables import Context
 
 TINY = Scale(
     "tiny",
@@ -20,17 +19,12 @@ TINY = Scale(
 
 
 @pytest.fixture(scope="session")
-def tiny() -> Scale:
-    return TINY
-
-
-@pytest.fixture(scope="session")
 def computed(tmp_path_factory: pytest.TempPathFactory) -> Callable[[], Context]:
     """All runs of the tiny scale, computed once for the whole session."""
     folder: Path = tmp_path_factory.mktemp("reproduction")
     store = RunStore(folder / "runs.sqlite")
     routing = TINY.routing
     variants = {*routing.batch_variants(), *routing.radius_variants(), *routing.constrained_variants()}
-    specs = [*TINY.security.runs(0), *routing.runs(0, tuple(sorted(variants, key=repr)))]
+    specs = [*TINY.security.runs(0, TINY.security.base()), *routing.runs(0, tuple(sorted(variants, key=repr)))]
     compute_missing(specs, store, jobs=1)
     return lambda: Context(TINY, 0, folder, store)

@@ -1,13 +1,15 @@
+"""The experiments are the paper's, and every run has an address of its own."""
+
 from __future__ import annotations
 
-from pzos.experiments.descriptions import FULL, QUICK, RunSpec, Variant
+from pzos.experiments.descriptions import FULL, QUICK, RunSpec, Variant, both
 
 
 def test_the_full_scale_is_the_papers() -> None:
     security, routing = FULL.security, FULL.routing
     assert security.dimensions == (2, *range(5, 301, 5))
     assert len(security.dimensions) == 61
-    assert len(list(security.runs(0))) == 2 * 427
+    assert len(list(security.runs(0, security.base()))) == 2 * 427
     assert (security.steps, security.radius, security.scale(100), security.scale(105)) == (500, 0.1, 0.05, 0.03)
     assert (routing.instances, routing.steps, routing.radius, routing.step_scale) == (225, 150, 0.5, 0.7)
     assert sum(n >= 100 for n in security.dimensions) * security.repetitions == 287
@@ -20,7 +22,7 @@ def test_oracle_calls_are_counted_as_in_the_paper() -> None:
 
 def test_both_algorithms_share_instance_and_directions() -> None:
     by_instance: dict[int, set[int]] = {}
-    for spec in [*FULL.security.runs(3), *FULL.routing.runs(3, FULL.routing.batch_variants())]:
+    for spec in [*FULL.security.runs(3, FULL.security.base()), *FULL.routing.runs(3, FULL.routing.batch_variants())]:
         by_instance.setdefault((spec.family, spec.instance), set()).add(spec.seed)  # type: ignore[arg-type]
     assert all(len(seeds) == 1 for seeds in by_instance.values())
     assert len({next(iter(seeds)) for seeds in by_instance.values()}) == len(by_instance)
@@ -32,5 +34,25 @@ def test_a_key_names_everything_a_run_depends_on() -> None:
         for seed in (0, 1):
             routing = scale.routing
             variants = {*routing.batch_variants(), *routing.radius_variants(), *routing.constrained_variants()}
-            specs += [*scale.security.runs(seed), *routing.runs(seed, tuple(variants))]
+            specs += [*scale.security.runs(seed, scale.security.base()), *routing.runs(seed, tuple(variants))]
     assert len({spec.key for spec in specs}) == len(set(specs))
+
+
+def test_variants_differ_in_one_thing_only() -> None:
+    routing = FULL.routing
+    assert [v.label for v in routing.batch_variants()] == ["PZOS", "ZOS", "ZOS (Q=2)", "ZOS (Q=4)"]
+    assert {(v.algorithm, v.radius) for v in routing.radius_variants()} == {
+        (name, mu) for name in ("PZOS", "ZOS") for mu in (0.1, 0.5, 0.9, 2.0)
+    }
+    assert routing.constrained_variants() == both(0.5, nonnegative=True) != routing.base() == both(0.5)
+
+
+def test_instances_of_a_dimension_are_neighbours() -> None:
+    security = QUICK.security
+    specs = list(security.runs(2, security.base()))
+    assert [spec.instance for spec in specs[::2]] == list(range(8 * 3))
+    assert [spec.targets for spec in specs[:: 2 * 3]] == list(security.dimensions)
+    assert {spec.step_scale for spec in specs if spec.targets > 100} == {0.03}
+    assert specs[-1].seed == 2_000_000 + 23
+    assert QUICK.experiment("security") is security
+    assert QUICK.experiment("routing") is QUICK.routing

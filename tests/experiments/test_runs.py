@@ -1,10 +1,19 @@
+"""One run is a pure function of its spec; the store gives it back bit for bit; nothing is computed twice."""
+
 from __future__ import annotations
 
-import numpy as np
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
+import numpy as np
+import pytest
+
+from pzos.base.errors import InvalidInput
+from pzos.experiments import runs as experiment
 from pzos.experiments.descriptions import RunSpec, Variant
-from pzos.experiments.runs import CountingDomain, execute
+from pzos.experiments.runs import CountingDomain, RunOutcome, RunStore, WatchedFollower, compute_missing, execute
 from pzos.games import SecurityGame
+from pzos.problem.follower import batched
 from pzos.problem.sets import Nonnegative, Whole
 from reading_edition import pzos
 
@@ -35,3 +44,101 @@ def test_projections_that_move_are_counted() -> None:
     domain.project(np.array([1.0, -2.0]))
     assert domain.projected == 1
     assert CountingDomain(Whole()).project(np.array([-1.0]))[0] == -1.0
+    assert domain.contains(np.array([1.0, 0.0]))
+    assert not domain.contains(np.array([1.0, -1.0]))
+    assert domain.faults(2) == Nonnegative().faults(2)
+
+
+def test_answers_that_leave_budget_are_counted() -> None:
+    follower = WatchedFollower(batched(lambda rows: rows), budget=3.0)
+    follower.respond_all([np.array([1.0, 2.0]), np.array([1.0, 1.0])])
+    follower.respond(np.array([0.0, 0.5]), None)
+    assert follower.slack == 2
+    unlimited = WatchedFollower(batched(lambda rows: rows), budget=np.inf)
+    unlimited.respond_all([np.zeros(2)])
+    assert unlimited.slack == 0
+
+
+OUTCOME = RunOutcome(np.array([1.0, np.pi, -0.0]), np.array([1e-300, 2.0]), 3, 4, 5)
+
+
+def test_what_is_stored_comes_back_bit_for_bit(tmp_path: Path) -> None:
+    store = RunStore(tmp_path / "runs.sqlite")
+    store.add("a", OUTCOME)
+    store.close()
+    again = RunStore(tmp_path / "runs.sqlite")
+    assert again.finished() == {"a"}
+    (outcome,) = again.load(["a"])
+    assert outcome.values.tobytes() == OUTCOME.values.tobytes()
+    assert outcome[2:] == OUTCOME[2:]
+    again.close()
+
+
+def test_a_file_that_is_no_store_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "runs.sqlite").write_bytes(b"not a database, but long enough to look at" * 40)
+    with pytest.raises(InvalidInput, match="expected a store of finished runs"):
+        RunStore(tmp_path / "runs.sqlite")
+
+
+def test_another_version_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    RunStore(tmp_path / "runs.sqlite").close()
+    monkeypatch.setattr("pzos.__version__", "999")
+    with pytest.raises(InvalidInput, match="choose another --out"):
+        RunStore(tmp_path / "runs.sqlite")
+
+
+SPECS = [RunSpec("security", at, at, 5, 0.05, steps, Variant("PZOS", radius=0.1)) for at, steps in ((0, 3), (1, 6))]
+
+
+@pytest.fixture
+def store(tmp_path: Path):
+    opened = RunStore(tmp_path / "runs.sqlite")
+    yield opened
+    opened.close()
+
+
+def test_only_what_is_missing_is_computed_the_longest_first(store: RunStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    done: list[RunSpec] = []
+    monkeypatch.setattr(experiment, "execute", lambda spec: done.append(spec) or OUTCOME)
+    assert compute_missing([*SPECS, *SPECS], store, jobs=1) == 2
+    assert done == SPECS[::-1]
+    assert compute_missing(SPECS, store, jobs=1) == 0
+    more = RunSpec("routing", 0, 0, 0, 0.7, 2, Variant("ZOS"))
+    assert compute_missing([*SPECS, more], store, jobs=1) == 1
+    assert done[2:] == [more]
+
+
+@pytest.mark.parametrize("where", ["executor", "processes"])
+def test_where_a_run_is_computed_changes_no_bit(where: str, store: RunStore) -> None:
+    expected = [execute(spec) for spec in SPECS]
+    if where == "executor":
+        with ThreadPoolExecutor(2) as executor:
+            compute_missing(SPECS, store, jobs=1, executor=executor)
+    else:
+        compute_missing(SPECS, store, jobs=2)
+    for found, own in zip(store.load(spec.key for spec in SPECS), expected, strict=True):
+        assert found.values.tobytes() == own.values.tobytes()
+        assert found.gradient_norms_squared.tobytes() == own.gradient_norms_squared.tobytes()
+        assert found[2:] == own[2:]
+
+
+def test_a_run_that_fails_ends_the_others_and_keeps_what_is_done(store: RunStore, monkeypatch) -> None:
+    def fails(spec: RunSpec) -> RunOutcome:
+        if spec is SPECS[0]:
+            raise RuntimeError("out of order")
+        return OUTCOME
+
+    monkeypatch.setattr(experiment, "execute", fails)
+    with pytest.raises(RuntimeError, match="out of order"):
+        compute_missing(SPECS, store, jobs=1)
+    assert store.finished() == {SPECS[1].key}
+
+
+def test_a_bar_is_shown_on_a_terminal_only(store: RunStore, monkeypatch, capsys) -> None:
+    pytest.importorskip("rich", reason="needs the extra 'cli'")
+    monkeypatch.setattr(experiment, "execute", lambda spec: OUTCOME)
+    compute_missing(SPECS[:1], store, jobs=1)
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr(experiment.sys.stderr, "isatty", lambda: True, raising=False)
+    compute_missing(SPECS, store, jobs=1)
+    assert "1/1" in capsys.readouterr().err

@@ -1,3 +1,5 @@
+"""Normalisation, bands, claims and files of numbers: each against what it says it is."""
+
 from __future__ import annotations
 
 import csv
@@ -6,13 +8,22 @@ from pathlib import Path
 
 import numpy as np
 
-from pzos.experiments.context import Context
-from pzos.experiments.tables import bands, normalised, write_columns, write_trajectories
+from experiments.made import made_pair, made_runs
+from pzos.experiments.tables import (
+    Context,
+    bands,
+    everywhere,
+    exceptions,
+    normalised,
+    stays_ahead,
+    write_columns,
+    write_trajectories,
+)
 
 
 def test_normalisation_is_the_papers(computed: Callable[[], Context]) -> None:
     context = computed()
-    pzos, zos = context.security("PZOS"), context.security("ZOS")
+    pzos, zos = (context.runs("security", v) for v in context.scale.security.base())
     scaled = normalised([pzos, zos])
     both = np.concatenate(scaled, axis=1)
     np.testing.assert_array_equal(both.min(axis=1), 0.0)
@@ -24,7 +35,8 @@ def test_normalisation_is_the_papers(computed: Callable[[], Context]) -> None:
 
 def test_both_algorithms_start_at_the_same_value(computed: Callable[[], Context]) -> None:
     context = computed()
-    np.testing.assert_allclose(context.security("PZOS").values[:, 0], context.security("ZOS").values[:, 0], rtol=1e-14)
+    pzos, zos = (context.runs("security", v) for v in context.scale.security.base())
+    np.testing.assert_allclose(pzos.values[:, 0], zos.values[:, 0], rtol=1e-14)
 
 
 def test_bands_are_quantiles() -> None:
@@ -35,7 +47,8 @@ def test_bands_are_quantiles() -> None:
 
 
 def test_trajectories_have_the_promised_columns(computed: Callable[[], Context], tmp_path: Path) -> None:
-    runs = computed().security("ZOS")
+    context = computed()
+    runs = context.runs("security", context.scale.security.base()[1])
     write_trajectories(tmp_path / "t.csv", [(runs, normalised([runs])[0])])
     with (tmp_path / "t.csv").open() as file:
         rows = list(csv.DictReader(file))
@@ -50,3 +63,51 @@ def test_written_floats_come_back_exactly(tmp_path: Path) -> None:
     values = np.array([0.1, 1e300, -3.0, 2.5e-17])
     write_columns(tmp_path / "c.csv", {"v": values})
     assert [float(line) for line in (tmp_path / "c.csv").read_text().splitlines()[1:]] == values.tolist()
+    assert (tmp_path / "c.csv").read_text().splitlines()[3] == "-3"  # whole numbers are written as such
+
+
+def test_an_instance_where_nothing_moved_is_normalised_to_zero() -> None:
+    (scaled,) = normalised([made_runs("PZOS", np.full((2, 3), 7.0))])
+    np.testing.assert_array_equal(scaled, 0.0)
+
+
+def test_a_claim_about_every_entry_holds_only_if_none_is_missing() -> None:
+    claim = everywhere("above", "Fig. 1", np.array([True, True]), "in {} runs")
+    assert (claim.found, claim.holds) == ("in 2 of 2 runs", True)
+    claim = everywhere("above", "Fig. 1", np.array([True, False, True]))
+    assert (claim.found, claim.holds) == ("2 of 3", False)
+
+
+def test_a_curve_that_falls_behind_is_told_with_when_and_by_how_much() -> None:
+    ours = np.array([0.0, 0.2, 0.3, 0.4, 0.9])
+    theirs = np.array([0.0, 0.1, 0.5, 0.4, 0.8])
+    claim = stays_ahead("above", "Fig. 1", ours, theirs, "PZOS is {}")
+    assert claim.found == "PZOS is at 2 of 4 iterations; behind between t = 2 and 3 by at most 0.2"
+    assert claim.holds is False
+    claim = stays_ahead("above", "Fig. 1", theirs + 1.0, ours)  # step 0, where both begin, does not count
+    assert (claim.found, claim.holds) == ("at 4 of 4 iterations", True)
+
+
+def test_exceptions_are_named_by_their_seeds() -> None:
+    runs = made_runs("PZOS", np.zeros((3, 2)))
+    assert exceptions(runs, np.array([True, False, False])) == "; exceptions (seeds): [101, 102]"
+    assert exceptions(runs, np.full(3, True)) == ""
+
+
+def test_columns_of_a_pair_are_its_bands() -> None:
+    rows = np.linspace(0.0, 1.0, 22).reshape(2, 11)
+    pair = made_pair(rows, rows[::-1])
+    columns = pair.columns("_mu1")
+    assert list(columns)[:5] == [f"pzos_mu1_{name}" for name in ("median", "q25", "q75", "q10", "q90")]
+    np.testing.assert_array_equal(columns["zos_mu1_q90"], pair.their_bands.upper_decile)
+    np.testing.assert_allclose(pair.our_bands.quartile_range, columns["pzos_mu1_q75"] - columns["pzos_mu1_q25"])
+    kept = pair.our_bands.until(np.arange(11) < 4)
+    np.testing.assert_array_equal(kept.median, pair.our_bands.median[:4])
+    np.testing.assert_array_equal(kept.upper_decile, pair.our_bands.upper_decile[:4])
+
+
+def test_runs_are_read_from_the_store_once(computed: Callable[[], Context]) -> None:
+    context = computed()
+    variant = context.scale.routing.base()[0]
+    assert context.runs("routing", variant) is context.runs("routing", variant)
+    assert [spec.instance for spec in context.specs("routing", variant)] == [0, 1, 2, 3]

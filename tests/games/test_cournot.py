@@ -9,7 +9,7 @@ from scipy.optimize import minimize_scalar
 
 from pzos.base.errors import InvalidInput
 from pzos.games.cournot import CournotGame
-from pzos.problem.check import check_leader
+from pzos.problem.leader import check_leader
 from pzos.problem.sets import Budget, Nonnegative
 
 SETTINGS = settings(max_examples=60, deadline=None)

@@ -10,8 +10,8 @@ from scipy.optimize import minimize, minimize_scalar
 
 from pzos.base.errors import InvalidInput, NotConverged
 from pzos.games.security import SecurityGame, symmetric_effort
-from pzos.problem.check import check_leader
 from pzos.problem.follower import Follower
+from pzos.problem.leader import check_leader
 from pzos.problem.sets import Nonnegative
 
 SETTINGS = settings(max_examples=60, deadline=None)

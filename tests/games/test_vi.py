@@ -10,8 +10,7 @@ from pzos.games.cournot import CournotGame
 from pzos.games.security import SecurityGame
 from pzos.games.vi import VariationalInequality, variational_follower
 from pzos.problem.leader import leader_from_functions
-from pzos.problem.sets import Ball, Box, Budget, Domain, Nonnegative, Simplex, Whole
-from pzos.problem.vi_sets import Polyhedron, Product
+from pzos.problem.sets import Ball, Box, Budget, Domain, Nonnegative, Polyhedron, Product, Simplex, Whole
 
 SETTINGS = settings(max_examples=25, deadline=None)
 

@@ -9,19 +9,25 @@ import numpy as np
 import pytest
 
 from pzos.games.security import SecurityGame
-from pzos.methods.differences import Central, Midpoint, OneSided
-from pzos.methods.directions import Cycled, Independent, Orthogonal
-from pzos.methods.memories import FittingMemory, PairMemory, RegressionMemory, SecantMemory
 from pzos.methods.memory import MemoryPZOS, SecantPZOS
-from pzos.methods.predictions import BlendPrediction, LeaderPrediction, ModelPrediction, ZeroPrediction
-from pzos.methods.schedules import Diminishing
+from pzos.methods.predictions import (
+    BlendPrediction,
+    FittingMemory,
+    LeaderPrediction,
+    ModelPrediction,
+    PairMemory,
+    RegressionMemory,
+    SecantMemory,
+    ZeroPrediction,
+)
+from pzos.methods.probes import Central, Cycled, Independent, Midpoint, OneSided, Orthogonal
 from pzos.methods.smoothing import PZOS, ZOS
-from pzos.methods.steps import DoG, DoWG
+from pzos.methods.steps import Diminishing, DoG, DoWG
 from pzos.methods.trust_region.solver import CompositeTrustRegion
 from pzos.problem.follower import seeded
 from pzos.problem.problem import Problem
 from pzos.problem.sets import Budget, Nonnegative
-from pzos.problem.structure import conserved, nonnegative, own_effect
+from pzos.problem.structure import answers_nonnegative, conserved, own_effect
 from pzos.testing import LAWS, LawBroken, check_solver, play, small_problem
 
 
@@ -132,7 +138,7 @@ def test_lawbreakers_are_found(solver):
 
 def test_laws_of_the_trust_region_hold_with_structure_kinks_and_noise():
     game = SecurityGame.random(3, 6)
-    for structure in ([], [own_effect()], [own_effect(), conserved(), nonnegative()]):
+    for structure in ([], [own_effect()], [own_effect(), conserved(), answers_nonnegative()]):
         check_solver(CompositeTrustRegion(), game.problem(structure=structure))
     noisy = seeded(lambda x, generator: game.response(x) * (1.0 + 0.01 * generator.standard_normal(6)))
     quiet = game.problem()

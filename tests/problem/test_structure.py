@@ -13,7 +13,7 @@ from pzos.problem.structure import declared
 
 
 def test_declarations_are_sorted_out():
-    found = declared([pzos.own_effect(), pzos.conserved(), pzos.nonnegative()])
+    found = declared([pzos.own_effect(), pzos.conserved(), pzos.answers_nonnegative()])
     assert found.own_effect
     assert found.conserved is not None
     np.testing.assert_array_equal(found.conserved.laws(3), np.ones((1, 3)))
@@ -33,7 +33,7 @@ def test_a_problem_carries_its_structure_however_it_is_given():
     same = [pzos.solve(problem, queries=6, progress=False).x for problem in (direct, later, rebuilt)]
     np.testing.assert_array_equal(same[0], same[1])
     np.testing.assert_array_equal(same[0], same[2])
-    tolls = RoutingGame.random(1).problem(regularisation=0.1, structure=[pzos.nonnegative()])
+    tolls = RoutingGame.random(1).problem(regularisation=0.1, structure=[pzos.answers_nonnegative()])
     assert len(tolls.structure) == 1
 
 
@@ -43,9 +43,9 @@ def test_a_problem_carries_its_structure_however_it_is_given():
         (lambda: pzos.conserved([[1.0, np.nan]]), "finite"),
         (lambda: pzos.conserved([[1.0, 1.0], [2.0, 2.0]]), "independent"),
         (lambda: pzos.conserved(np.ones((1, 3)), b=[1.0, 2.0]), "one per law"),
-        (lambda: pzos.box(1.0, 0.0), "upper >= lower"),
-        (lambda: pzos.box(np.nan, 1.0), "NaN"),
-        (lambda: pzos.box([0.0, 0.0], [1.0, 1.0, 1.0]), "entries"),
+        (lambda: pzos.answers_between(1.0, 0.0), "upper >= lower"),
+        (lambda: pzos.answers_between(np.nan, 1.0), "lower = .*nan.*: expected numbers"),
+        (lambda: pzos.answers_between([0.0, 0.0], [1.0, 1.0, 1.0]), "entries"),
         (lambda: declared([pzos.own_effect(), pzos.own_effect()]), "twice"),
         (lambda: declared(["conserved"]), "declarations"),
     ],

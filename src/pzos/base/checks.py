@@ -22,13 +22,16 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 from math import isfinite
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from pzos.base.errors import InvalidInput
-from pzos.base.types import Matrix, Vector, as_number
+from pzos.base.types import Matrix, Vector, as_number, float_array
+
+_FAULTS_SHOWN = 20  # of a file with more, the rest is only counted
 
 
 def shown(value: Any, limit: int = 60) -> str:
@@ -65,13 +68,17 @@ class Faults:
         """Note a fault in words of its own."""
         self.messages.append(message)
 
+    def error(self) -> InvalidInput:
+        """Return one InvalidInput that lists all faults noted so far."""
+        if len(self.messages) == 1:
+            return InvalidInput(f"{self.where}: {self.messages[0]}")
+        listing = "\n".join(f"  - {message}" for message in self.messages)
+        return InvalidInput(f"{self.where}: {len(self.messages)} faults\n{listing}")
+
     def raise_if_any(self) -> None:
         """Raise one InvalidInput that lists all faults noted so far."""
-        if len(self.messages) == 1:
-            raise InvalidInput(f"{self.where}: {self.messages[0]}")
         if self.messages:
-            listing = "\n".join(f"  - {message}" for message in self.messages)
-            raise InvalidInput(f"{self.where}: {len(self.messages)} faults\n{listing}")
+            raise self.error()
 
 
 class Must(NamedTuple):
@@ -85,19 +92,28 @@ class Must(NamedTuple):
         """Note a fault unless the value is as it must be; returns whether it is."""
         return faults.check(self.holds(value), argument, value, self.expected, self.remedy)
 
+    def require(self, where: str, argument: str, value: Any) -> None:
+        """Raise InvalidInput unless the value is as it must be; for a call with one argument to check."""
+        faults = Faults(where)
+        self.note(faults, argument, value)
+        faults.raise_if_any()
+
     def or_none(self) -> Must:
         """Return the same constraint, with None allowed."""
         return self._replace(holds=lambda value: value is None or self.holds(value))
 
 
-def is_whole(value: Any, least: int = 0) -> bool:
-    """Tell whether ``value`` is a whole number, ``least`` or more; True and False are none."""
-    return isinstance(value, int | np.integer) and not isinstance(value, bool) and bool(value >= least)
+def is_whole(value: Any, least: int = 0, most: int | None = None) -> bool:
+    """Tell whether ``value`` is a whole number from ``least`` to ``most``; True and False are none."""
+    if not isinstance(value, int | np.integer) or isinstance(value, bool):
+        return False
+    return least <= int(value) and (most is None or int(value) <= most)
 
 
-def whole(least: int, remedy: str) -> Must:
-    """A whole number, ``least`` or more."""
-    return Must(lambda value: is_whole(value, least), f"a whole number, {least} or more", remedy)
+def whole(least: int, remedy: str, *, most: int | None = None, expected: str = "") -> Must:
+    """A whole number, ``least`` or more, and ``most`` or less where that is given."""
+    words = f"a whole number, {least} or more" if most is None else f"a whole number from {least} to {most}"
+    return Must(lambda value: is_whole(value, least, most), expected or words, remedy)
 
 
 def number(holds: Callable[[float], bool], expected: str, remedy: str, *, finite: bool = True) -> Must:
@@ -123,7 +139,11 @@ def at_least(least: float, expected: str, remedy: str) -> Must:
 def one_of(choices: tuple[Any, ...], remedy: str = "choose one", expected: str = "") -> Must:
     """One of a few values."""
     words = expected or " or ".join(filter(None, [", ".join(map(repr, choices[:-1])), repr(choices[-1])]))
-    return Must(lambda value: any(value is choice or value == choice for choice in choices), words, remedy)
+
+    def fits(value: Any) -> bool:  # an array compared with a word would have no truth value
+        return any(value is choice or (isinstance(value, type(choice)) and value == choice) for choice in choices)
+
+    return Must(fits, words, remedy)
 
 
 def instance_of(kind: type, expected: str, remedy: str) -> Must:
@@ -131,7 +151,15 @@ def instance_of(kind: type, expected: str, remedy: str) -> Must:
     return Must(lambda value: isinstance(value, kind), expected, remedy)
 
 
-def checked(must: Must, **settings: Any) -> Any:
+class Constraint(Protocol):
+    """Whatever notes faults as a :class:`Must` does; of use where the remedy depends on the value."""
+
+    def note(self, faults: Faults, argument: str, value: Any) -> bool:
+        """Note a fault unless the value is as it must be; returns whether it is."""
+        ...
+
+
+def checked(must: Constraint, **settings: Any) -> Any:
     """Return a dataclass field that carries what it must be; ``settings`` are those of ``dataclasses.field``."""
     return dataclasses.field(metadata={"must": must}, **settings)
 
@@ -148,6 +176,39 @@ def check_fields(value: Any) -> None:
     faults = Faults(type(value).__name__)
     note_fields(faults, value)
     faults.raise_if_any()
+
+
+def set_fields(value: Any, **fields: Any) -> None:
+    """Set fields of a frozen dataclass, from inside its ``__init__`` or ``__post_init__`` and nowhere else."""
+    for name, content in fields.items():
+        object.__setattr__(value, name, content)
+
+
+def frozen_numbers(faults: Faults, name: str, value: npt.ArrayLike) -> Vector:
+    """Return a number or a vector as a read-only float64 array, or note that it is neither (and return zero)."""
+    try:
+        array = float_array(value)
+    except (TypeError, ValueError):
+        faults.check(False, name, value, "a number or a vector", "give numbers")
+        return np.zeros(())
+    faults.check(array.ndim <= 1, name, array, "a number or a vector", "flatten it")
+    array.flags.writeable = False
+    return array
+
+
+def frozen_bounds(where: str, lower: npt.ArrayLike, upper: npt.ArrayLike) -> tuple[Vector, Vector]:
+    """Return lower and upper bounds, each a number or a vector, open where infinite; raises unless they fit."""
+    faults = Faults(where)
+    below, above = frozen_numbers(faults, "lower", lower), frozen_numbers(faults, "upper", upper)
+    faults.raise_if_any()
+    for name, bound, closed in (("lower", below, np.inf), ("upper", above, -np.inf)):
+        open_side = "use -inf for lower and inf for upper where a side is open"
+        faults.check(not (np.isnan(bound) | (bound == closed)).any(), name, bound, "numbers", open_side)
+    fits = below.ndim == 0 or above.ndim == 0 or below.shape == above.shape
+    if faults.check(fits, "upper", above, f"{below.size} entries, as lower has", "give both bounds the same length"):
+        faults.check(not np.any(below > above), "upper", above, "upper >= lower in every entry", "swap the bounds")
+    faults.raise_if_any()
+    return below, above
 
 
 def frozen_array(faults: Faults, name: str, value: npt.ArrayLike) -> npt.NDArray[np.float64] | None:
@@ -222,9 +283,40 @@ def shaped_rows(where: str, x: npt.ArrayLike, dimension: int | None) -> tuple[Ma
 
 def not_finite(where: str, rows: Matrix, single: bool) -> InvalidInput:
     """Return the error that names the first entry of x that is not finite."""
-    good = np.isfinite(rows)
-    row, column = (int(i) for i in np.argwhere(~good)[0])
-    place = f"x[{column}]" if single else f"x[{row}, {column}]"
-    count = int(good.size - np.count_nonzero(good))
-    others = f" ({count} entries are wrong)" if count > 1 else ""
-    return InvalidInput(f"{where}: {place} = {rows[row, column]}: expected a finite number; correct it{others}")
+    faults = Faults(where)
+    x = rows[0] if single else rows
+    check_entries(faults, "x", x, np.isfinite(x), "a finite number")
+    return faults.error()
+
+
+class FileFaults:
+    """Collects the faults of one file, each with its line, and raises them together."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self.messages: list[str] = []
+
+    def add(self, line: int | None, message: str) -> None:
+        """Note a fault on a line (None: the file as a whole)."""
+        place = f"{self.path.name}:{line}" if line else f"{self.path.name}"
+        self.messages.append(f"{place}: {message}")
+
+    def raise_if_any(self) -> None:
+        """Raise one InvalidInput with all faults (the first twenty, and how many more)."""
+        if not self.messages:
+            return
+        listing = self.messages[:_FAULTS_SHOWN]
+        if len(self.messages) > _FAULTS_SHOWN:
+            listing.append(f"and {len(self.messages) - _FAULTS_SHOWN} more faults in this file")
+        head = f"{self.path}: " if len(listing) == 1 else f"{self.path}: {len(self.messages)} faults\n  - "
+        raise InvalidInput(head + "\n  - ".join(listing))
+
+
+def read_lines(path: str | Path) -> list[str]:
+    """Return the lines of a text file, or say plainly that it cannot be read."""
+    try:
+        return Path(path).read_text(encoding="utf-8-sig", errors="replace").splitlines()
+    except OSError as error:
+        raise InvalidInput(
+            f"{path}: cannot be read ({error.strerror}): expected a text file; check the path"
+        ) from error

@@ -16,10 +16,11 @@ from math import sqrt
 import numpy as np
 from numpy.random import Generator, Philox
 
-from pzos.base.checks import Faults
+from pzos.base.checks import check_fields, checked, set_fields, whole
 from pzos.base.types import Matrix, Vector, dot
 
-_WORD = 2**64
+#: What a seed must be: it fills one word of the generator's key.
+A_SEED = whole(0, "try seed=0", most=2**64 - 1, expected="a whole number from 0 to 2**64 - 1")
 
 
 class Role(IntEnum):
@@ -60,13 +61,11 @@ class Keys:
     True
     """
 
-    seed: int = 0
+    seed: int = checked(A_SEED, default=0)
 
     def __post_init__(self) -> None:
-        faults = Faults("Keys")
-        check_seed(faults, self.seed)
-        faults.raise_if_any()
-        object.__setattr__(self, "seed", int(self.seed))
+        check_fields(self)
+        set_fields(self, seed=int(self.seed))
 
     def generator(self, role: Role, step: int = 0, index: int = 0) -> Generator:
         """Return a generator of its own for this address, free to be consumed."""
@@ -101,9 +100,3 @@ class Keys:
     def uniform(self, role: Role, step: int, index: int = 0) -> float:
         """Return a number uniform on [0, 1)."""
         return float(self._at(role, step, index).random())
-
-
-def check_seed(faults: Faults, seed: object) -> None:
-    """Note a fault unless ``seed`` is a whole number of 64 bits."""
-    ok = isinstance(seed, int | np.integer) and not isinstance(seed, bool) and 0 <= int(seed) < _WORD
-    faults.check(ok, "seed", seed, "a whole number from 0 to 2**64 - 1", "try seed=0")

@@ -82,12 +82,11 @@ def float_array(value: Any) -> npt.NDArray[np.float64]:
 
 
 def as_number(value: Any) -> float | None:
-    """Return ``value`` as a float, or None if it is not a single real number."""
-    if isinstance(value, str | bytes | bool) or np.ndim(value) != 0:
-        return None
+    """Return ``value`` as a float, or None if it is not a single real number (text and truth values are none)."""
     try:
-        return float(value)
-    except (TypeError, ValueError):
+        array = np.asarray(value)
+        return float(value) if array.ndim == 0 and array.dtype.kind in "iufO" else None
+    except (TypeError, ValueError, OverflowError):  # None, other objects, ragged lists, 10**400
         return None
 
 

@@ -16,10 +16,10 @@ import numpy as np
 from pzos.base.types import Vector
 from pzos.games import SecurityGame
 from pzos.methods.memory import MemoryPZOS
-from pzos.methods.schedules import Diminishing
 from pzos.methods.smoothing import PZOS, ZOS
 from pzos.methods.solver import AnySolver
-from pzos.report.drawing import BLACK, BLUE, GREEN, ORANGE, new_figure, tidy
+from pzos.methods.steps import Diminishing
+from pzos.report.drawing import BLACK, BLUE, GREEN, ORANGE, new_figure
 from pzos.study.result import Result
 from pzos.study.run import solve
 
@@ -97,7 +97,6 @@ def draw(results: dict[str, Result], path: Path) -> None:
     left.set(xscale="log", yscale="log", xlabel="queries to the attacker", ylabel="part of the way left")
     left.set_title("Security game with 100 targets: same queries for all", fontsize=10)
     left.legend(frameon=False)
-    tidy(left)
     _draw_decision(right, results[_DEFAULT])
     figure.savefig(path, dpi=150)
 
@@ -112,4 +111,3 @@ def _draw_decision(axes: Any, result: Result) -> None:
     axes.set(xlabel="target, best protected first", ylabel="defender's effort x")
     axes.set_title("The leader's decision", fontsize=10)
     axes.legend(frameon=False)
-    tidy(axes)

@@ -15,12 +15,10 @@ import pzos
 from pzos.answers.cluster import as_executor
 from pzos.base.checks import Faults
 from pzos.experiments import goldstein as goldstein_figure, routing as routing_figures, security as security_figures
-from pzos.experiments.compute import compute_missing
-from pzos.experiments.context import Context, FigureReport
 from pzos.experiments.descriptions import FULL, QUICK, Scale
 from pzos.experiments.page import read_reports, write_page
-from pzos.experiments.store import RunStore
-from pzos.experiments.tables import write_columns
+from pzos.experiments.runs import RunStore, compute_missing
+from pzos.experiments.tables import Context, FigureReport, write_columns
 
 FIGURES = security_figures.FIGURES | routing_figures.FIGURES | goldstein_figure.FIGURES
 _VERSIONED = ("numpy", "scipy", "numba", "matplotlib")

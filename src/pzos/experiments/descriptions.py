@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 Family = Literal["security", "routing"]
@@ -32,6 +32,11 @@ class Variant:
     def label(self) -> str:
         """Return the name used in figures."""
         return self.algorithm if self.batch == 1 else f"{self.algorithm} (Q={self.batch})"
+
+
+def both(radius: float, *, nonnegative: bool = False) -> tuple[Variant, Variant]:
+    """Return PZOS and ZOS, Q = 1, in every other respect the same."""
+    return Variant("PZOS", 1, radius, nonnegative), Variant("ZOS", 1, radius, nonnegative)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,25 +77,21 @@ class SecurityExperiment:
     large_scale: float = 0.03
     large_above: int = 100
 
-    def variants(self) -> tuple[Variant, ...]:
+    def base(self) -> tuple[Variant, Variant]:
         """Return PZOS and ZOS with one direction each."""
-        return (Variant("PZOS", radius=self.radius), Variant("ZOS", radius=self.radius))
+        return both(self.radius)
 
     def scale(self, targets: int) -> float:
         """Return the paper's step scale for this dimension."""
         return self.small_scale if targets <= self.large_above else self.large_scale
 
-    def runs(self, seed: int) -> Iterator[RunSpec]:
-        """Yield all runs, instance by instance."""
-        instance = 0
-        for targets in self.dimensions:
-            for _ in range(self.repetitions):
-                for variant in self.variants():
-                    yield RunSpec(
-                        "security", instance, instance_seed(seed, "security", instance), targets,
-                        self.scale(targets), self.steps, variant,
-                    )  # fmt: skip
-                instance += 1
+    def runs(self, seed: int, variants: Sequence[Variant]) -> Iterator[RunSpec]:
+        """Yield the runs of the given variants, instance by instance."""
+        for instance in range(len(self.dimensions) * self.repetitions):
+            targets = self.dimensions[instance // self.repetitions]
+            own_seed = instance_seed(seed, "security", instance)
+            for variant in variants:
+                yield RunSpec("security", instance, own_seed, targets, self.scale(targets), self.steps, variant)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,9 +106,9 @@ class RoutingExperiment:
     batches: tuple[int, ...] = (1, 2, 4)
     radii: tuple[float, ...] = (0.1, 0.5, 0.9, 2.0)
 
-    def base(self) -> tuple[Variant, ...]:
+    def base(self) -> tuple[Variant, Variant]:
         """Return the pair of Fig. routing: PZOS and ZOS, Q = 1."""
-        return (Variant("PZOS", radius=self.radius), Variant("ZOS", radius=self.radius))
+        return both(self.radius)
 
     def batch_variants(self) -> tuple[Variant, ...]:
         """Return PZOS with Q = 1 and ZOS with each Q."""
@@ -115,13 +116,13 @@ class RoutingExperiment:
 
     def radius_variants(self) -> tuple[Variant, ...]:
         """Return both algorithms at each radius."""
-        return tuple(replace(variant, radius=mu) for mu in self.radii for variant in self.base())
+        return tuple(variant for mu in self.radii for variant in both(mu))
 
-    def constrained_variants(self) -> tuple[Variant, ...]:
+    def constrained_variants(self) -> tuple[Variant, Variant]:
         """Return both algorithms with tau >= 0 by projection."""
-        return tuple(replace(variant, nonnegative=True) for variant in self.base())
+        return both(self.radius, nonnegative=True)
 
-    def runs(self, seed: int, variants: tuple[Variant, ...]) -> Iterator[RunSpec]:
+    def runs(self, seed: int, variants: Sequence[Variant]) -> Iterator[RunSpec]:
         """Yield the runs of the given variants, instance by instance."""
         for instance in range(self.instances):
             own_seed = instance_seed(seed, "routing", instance)
@@ -136,6 +137,10 @@ class Scale:
     name: str
     security: SecurityExperiment
     routing: RoutingExperiment
+
+    def experiment(self, family: Family) -> SecurityExperiment | RoutingExperiment:
+        """Return the experiment on one family of games."""
+        return self.security if family == "security" else self.routing
 
 
 FULL = Scale("full", SecurityExperiment(), RoutingExperiment())

@@ -6,11 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from pzos.base.types import Vector
-from pzos.experiments.tables import Bands
-from pzos.report.drawing import BLACK, BLUE, GREEN, ORANGE, new_figure, tidy
+from pzos.experiments.tables import Bands, Context, Pair, write_columns
+from pzos.report.drawing import BLACK, BLUE, GREEN, ORANGE, new_figure
 
 #: PZOS is blue and ZOS black, as in the paper; larger batches get colours of their own.
 COLOURS = {"PZOS": BLUE, "ZOS": BLACK, "ZOS (Q=2)": ORANGE, "ZOS (Q=4)": GREEN}
@@ -20,10 +18,7 @@ STYLES = {"PZOS": "-", "ZOS": "-", "ZOS (Q=2)": "--", "ZOS (Q=4)": "-."}
 def panels(count: int, width: float = 3.3, height: float = 2.9, **options: Any) -> tuple[Any, list[Any]]:
     """Return a figure with a row of panels in house style."""
     figure, axes = new_figure(width * count if count > 1 else 4.4, height, ncols=count, squeeze=False, **options)
-    row = list(axes[0])
-    for one in row:
-        tidy(one)
-    return figure, row
+    return figure, list(axes[0])
 
 
 def draw_bands(axes: Any, x: Vector, band: Bands, label: str, *, light: bool = True) -> None:
@@ -87,6 +82,17 @@ def draw_trajectories(
     save(figure, folder, name)
 
 
+def pair_row(pair: Pair) -> list[tuple[str, Vector, Bands]]:
+    """Return what one panel shows of a pair; ZOS first, so that PZOS lies on top."""
+    return [("ZOS", pair.zos.steps, pair.their_bands), ("PZOS", pair.pzos.steps, pair.our_bands)]
+
+
+def draw_pair(context: Context, name: str, pair: Pair, title: str = "") -> None:
+    """Draw one panel with PZOS and ZOS against the iteration, and write its numbers beside it."""
+    draw_trajectories(context.folder, name, "iteration $t$", [pair_row(pair)], [title])
+    write_columns(context.folder / f"{name}_figure.csv", {"step": pair.pzos.steps} | pair.columns())
+
+
 def draw_scatter(folder: Path, snapshots: Sequence[tuple[int, Vector, Vector]], dimensions: Vector) -> None:
     """Draw PZOS against ZOS per instance at each snapshot, coloured by dimension."""
     figure, axes = panels(len(snapshots), sharex=True, sharey=True)
@@ -115,13 +121,3 @@ def draw_dimension(folder: Path, panels_of: Sequence[tuple[int, Vector, dict[str
         one.legend(frameon=False, fontsize=8)
     label_panels(axes, "number of targets $n$", "normalised objective")
     save(figure, folder, "security_dimension")
-
-
-def by_dimension(dimensions: Vector, values: Vector) -> dict[str, Vector]:
-    """Return mean, min and max of ``values`` over the instances of each dimension."""
-    groups = [values[dimensions == n] for n in np.unique(dimensions)]
-    return {
-        "mean": np.array([group.mean() for group in groups]),
-        "min": np.array([group.min() for group in groups]),
-        "max": np.array([group.max() for group in groups]),
-    }

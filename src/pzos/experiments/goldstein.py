@@ -7,19 +7,13 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from pzos.base.types import Matrix, Vector
-from pzos.experiments.context import Claim, Context, Figure, FigureReport
-from pzos.experiments.descriptions import RunSpec, Scale
 from pzos.experiments.drawing import save
-from pzos.experiments.tables import write_columns
-from pzos.report.drawing import BLUE, ORANGE, new_figure, tidy
+from pzos.experiments.tables import Claim, Context, Figure, FigureReport, write_columns
+from pzos.report.drawing import BLUE, ORANGE, new_figure
 from pzos.stationarity.examples import Example, full_not_partial, partial_not_full
 
 _DELTAS = np.linspace(0.01, 2.0, 200)
 _COLUMNS = ("goldstein_low", "goldstein_high", "partial_low", "partial_high")
-
-
-def _needs(scale: Scale, seed: int) -> list[RunSpec]:
-    return []
 
 
 def _published_first(delta: float) -> tuple[float, float, float, float]:
@@ -92,9 +86,8 @@ def _draw(context: Context, examples: Sequence[Example], intervals: Sequence[Mat
         below.set(xlabel="$\\delta$", ylabel="subdifferential at $x_0$", xlim=(0, 2))
         for one in (above, below):
             one.title.set_fontsize(9)
-            tidy(one)
             one.legend(frameon=False, fontsize=8)
     save(figure, context.folder, "goldstein")
 
 
-FIGURES = {"goldstein": Figure(_needs, _goldstein)}
+FIGURES = {"goldstein": Figure(lambda scale, seed: [], _goldstein)}

@@ -7,10 +7,24 @@ from collections.abc import Callable
 import numpy as np
 
 from pzos.base.types import Matrix, Vector
-from pzos.experiments.context import Claim, Context, Figure, FigureReport, ahead, share
-from pzos.experiments.descriptions import RoutingExperiment, RunSpec, Scale, Variant
-from pzos.experiments.drawing import draw_scatter, draw_trajectories
-from pzos.experiments.tables import Bands, Runs, bands, normalised, write_columns, write_trajectories
+from pzos.experiments.descriptions import RoutingExperiment, RunSpec, Scale, Variant, both
+from pzos.experiments.drawing import draw_pair, draw_scatter, draw_trajectories, pair_row
+from pzos.experiments.tables import (
+    Bands,
+    Claim,
+    Context,
+    Figure,
+    FigureReport,
+    Pair,
+    Runs,
+    bands,
+    everywhere,
+    exceptions,
+    normalised,
+    stays_ahead,
+    write_columns,
+    write_trajectories,
+)
 
 _SECTION = "Sec. 5.1"
 _CHOICES = (
@@ -25,90 +39,65 @@ def _needs(variants: Callable[[RoutingExperiment], tuple[Variant, ...]]) -> Call
     return lambda scale, seed: list(scale.routing.runs(seed, variants(scale.routing)))
 
 
-def _base(context: Context) -> tuple[Runs, Runs, Matrix, Matrix]:
-    """Return PZOS and ZOS at Q = 1 with their normalised values."""
-    pzos, zos = (context.routing(variant) for variant in context.scale.routing.base())
-    scaled = normalised([pzos, zos])
-    return pzos, zos, scaled[0], scaled[1]
-
-
-def _exceptions(runs: Runs, won: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> str:
-    seeds = [spec.seed for spec, ok in zip(runs.specs, won, strict=True) if not ok]
-    return f"; exceptions (seeds): {seeds[:20]}" if seeds else ""
-
-
 def _routing(context: Context) -> FigureReport:
-    pzos, _, ours, theirs = _base(context)
+    pair = context.pair("routing", context.scale.routing.base())
     _write_all(context)
-    band, other, steps = bands(ours), bands(theirs), pzos.steps
-    draw_trajectories(
-        context.folder, "routing", "iteration $t$", [[("ZOS", steps, other), ("PZOS", steps, band)]], [""]
-    )
-    write_columns(context.folder / "routing_figure.csv", {"step": steps} | band.columns("pzos") | other.columns("zos"))
+    draw_pair(context, "routing", pair)
     return FigureReport(
         "routing",
         "Routing games",
         "Median normalised objective (higher is better) with interquartile (dark) and 10-90 % range (light).",
-        _routing_claims(pzos, ours, theirs, band, other),
+        _routing_claims(pair),
         _CHOICES,
     )
 
 
 def _write_all(context: Context) -> None:
     """Write every unconstrained run there is to routing.csv."""
-    routing = context.scale.routing
-    finished = context.store.finished()
+    routing, finished = context.scale.routing, context.store.finished()
     groups: list[tuple[Runs, Matrix]] = []
-    for mu in routing.radii:
-        pair = [Variant("PZOS", radius=mu), Variant("ZOS", radius=mu)]
-        if all(spec.key in finished for spec in routing.runs(context.seed, tuple(pair))):
-            runs = [context.routing(variant) for variant in pair]
-            groups += zip(runs, normalised(runs), strict=True)
-    wide = routing.batch_variants()
-    if all(spec.key in finished for spec in routing.runs(context.seed, wide)):
-        runs = [context.routing(variant) for variant in wide]
-        scaled = normalised(runs)
-        groups += [(one, values) for one, values in zip(runs, scaled, strict=True) if one.variant.batch > 1]
+    for variants in (*(both(mu) for mu in routing.radii), routing.batch_variants()):
+        if all(spec.key in finished for spec in context.specs("routing", *variants)):
+            runs = [context.runs("routing", variant) for variant in variants]
+            found = zip(runs, normalised(runs), strict=True)
+            groups += [(one, values) for one, values in found if len(variants) == 2 or one.variant.batch > 1]
     write_trajectories(context.folder / "routing.csv", groups)
 
 
-def _routing_claims(runs: Runs, pzos: Matrix, zos: Matrix, ours: Bands, theirs: Bands) -> tuple[Claim, ...]:
-    later = slice(1, None)
-    area = pzos.mean(axis=1) > zos.mean(axis=1)
-    median = ours.median[later] > theirs.median[later]
-    apart = ours.lower_quartile[later] > theirs.upper_quartile[later]
-    barely = ours.lower_decile[later] - theirs.upper_decile[later]
-    width = float((ours.upper_quartile - ours.lower_quartile).mean())
-    other = float((theirs.upper_quartile - theirs.lower_quartile).mean())
+def _routing_claims(pair: Pair) -> tuple[Claim, ...]:
+    ours, theirs = pair.our_bands, pair.their_bands
+    area = pair.ours.mean(axis=1) > pair.theirs.mean(axis=1)
+    barely = (ours.lower_decile - theirs.upper_decile)[1:]
+    width, other = float(ours.quartile_range.mean()), float(theirs.quartile_range.mean())
+    calls, their_calls = pair.pzos.variant.queries_per_step, pair.zos.variant.queries_per_step
     return (
-        Claim("PZOS converges faster than ZOS on all runs (higher mean normalised objective over the run)", _SECTION,
-              share(area) + _exceptions(runs, area), bool(area.all())),
-        Claim("The median of PZOS is above that of ZOS throughout", _SECTION, share(median), bool(median.all())),
-        Claim("The interquartile range of PZOS lies entirely above that of ZOS", _SECTION,
-              f"at {share(apart)} iterations", bool(apart.all())),
+        everywhere("PZOS converges faster than ZOS on all runs (higher mean normalised objective over the run)",
+                   _SECTION, area, "{}" + exceptions(pair.pzos, area)),
+        everywhere("The median of PZOS is above that of ZOS throughout", _SECTION,
+                   ours.median[1:] > theirs.median[1:]),
+        everywhere("The interquartile range of PZOS lies entirely above that of ZOS", _SECTION,
+                   ours.lower_quartile[1:] > theirs.upper_quartile[1:], "at {} iterations"),
         Claim("The best runs of ZOS barely match the worst of PZOS (10th percentile of PZOS against 90th of ZOS)",
               _SECTION, f"PZOS ahead by {barely.min():.3f} at worst, {np.median(barely):.3f} in the median",
               bool(np.median(barely) > -0.05)),
         Claim("PZOS varies less between runs (mean width of the interquartile range)", _SECTION,
               f"{width:.3f} against {other:.3f}", width < other),
-        Claim("PZOS needs one oracle call more per iteration", _SECTION,
-              f"{Variant('PZOS').queries_per_step} against {Variant('ZOS').queries_per_step}",
-              Variant("PZOS").queries_per_step == Variant("ZOS").queries_per_step + 1),
+        Claim("PZOS needs one oracle call more per iteration", _SECTION, f"{calls} against {their_calls}",
+              calls == their_calls + 1),
     )  # fmt: skip
 
 
 def _routing_scatter(context: Context) -> FigureReport:
-    pzos, _, ours, theirs = _base(context)
+    pzos, _, ours, theirs, *_ = context.pair("routing", context.scale.routing.base())
     snapshots, columns, claims = [], {"instance": np.arange(len(ours)), "dimension": pzos.dimensions}, []
     for t in (10, 25, 50):
         snapshots.append((t, theirs[:, t], ours[:, t]))
         columns |= {f"zos_t{t}": theirs[:, t], f"pzos_t{t}": ours[:, t]}
         above = ours[:, t] > theirs[:, t]
-        gap = ours[:, t] - theirs[:, t]
-        correlation = float(np.corrcoef(pzos.dimensions, gap)[0, 1])
+        correlation = float(np.corrcoef(pzos.dimensions, ours[:, t] - theirs[:, t])[0, 1])
         claims += [
-            Claim(f"At t = {t} every instance lies above the diagonal", "Fig. scatter",
-                  share(above) + _exceptions(pzos, above), bool(above.all())),
+            everywhere(f"At t = {t} every instance lies above the diagonal", "Fig. scatter", above,
+                       "{}" + exceptions(pzos, above)),
             Claim(f"At t = {t} the gap is largest in high dimension (correlation of gap and |E|)", "Fig. scatter",
                   f"{correlation:.2f}", correlation > 0),
         ]  # fmt: skip
@@ -123,28 +112,22 @@ def _routing_scatter(context: Context) -> FigureReport:
     )
 
 
-def _batch_bands(context: Context) -> list[tuple[Variant, Bands]]:
-    variants = context.scale.routing.batch_variants()
-    scaled = normalised([context.routing(variant) for variant in variants])
-    return [(variant, bands(values)) for variant, values in zip(variants, scaled, strict=True)]
+def _batch_bands(context: Context) -> list[tuple[Variant, Vector, Bands]]:
+    """Return PZOS and ZOS with each Q: the variant, its steps, and the bands of the values normalised over all."""
+    runs = [context.runs("routing", variant) for variant in context.scale.routing.batch_variants()]
+    return [(one.variant, one.steps, bands(values)) for one, values in zip(runs, normalised(runs), strict=True)]
 
 
 def _routing_batch(context: Context) -> FigureReport:
-    (ours, band), *others = _batch_bands(context)
-    steps = context.routing(ours).steps
-    rows = [[(variant.label, steps, other), ("PZOS", steps, band)] for variant, other in others]
-    draw_trajectories(
-        context.folder, "routing_batch", "iteration $t$", rows, [f"ZOS with Q = {v.batch}" for v, _ in others]
-    )
-    columns = {"step": steps} | band.columns("pzos_q1")
-    claims = []
-    for variant, other in others:
+    (_, steps, band), *others = _batch_bands(context)
+    rows, columns, claims = [], {"step": steps} | band.columns("pzos_q1"), []
+    for variant, _, other in others:
+        rows.append([(variant.label, steps, other), ("PZOS", steps, band)])
         columns |= other.columns(f"zos_q{variant.batch}")
-        above = band.median[1:] > other.median[1:]
-        claims.append(
-            Claim(f"PZOS with Q = 1 stays above ZOS with Q = {variant.batch} per iteration (medians)",
-                  "Fig. batch size", ahead(band.median[1:], other.median[1:], steps[1:]), bool(above.all()))
-        )  # fmt: skip
+        claim = f"PZOS with Q = 1 stays above ZOS with Q = {variant.batch} per iteration (medians)"
+        claims.append(stays_ahead(claim, "Fig. batch size", band.median, other.median))
+    titles = [f"ZOS with Q = {variant.batch}" for variant, *_ in others]
+    draw_trajectories(context.folder, "routing_batch", "iteration $t$", rows, titles)
     write_columns(context.folder / "routing_batch_figure.csv", columns)
     return FigureReport(
         "routing_batch",
@@ -156,19 +139,21 @@ def _routing_batch(context: Context) -> FigureReport:
 
 
 def _routing_oracle_calls(context: Context) -> FigureReport:
-    (ours, band), *others = _batch_bands(context)
-    steps = context.routing(ours).steps
+    (ours, steps, band), *others = _batch_bands(context)
     calls = steps * ours.queries_per_step
     rows, columns, claims = [], {"step": steps, "pzos_calls": calls} | band.columns("pzos_q1"), []
-    for variant, other in others:
+    for variant, _, other in others:
         their_calls = steps * variant.queries_per_step
         horizon = min(calls[-1], their_calls[-1])
-        rows.append([
-            (variant.label, *_until(their_calls, other, horizon)), ("PZOS", *_until(calls, band, horizon))
-        ])  # fmt: skip
+        rows.append(
+            [
+                (label, x[x <= horizon], shown.until(x <= horizon))
+                for label, x, shown in ((variant.label, their_calls, other), ("PZOS", calls, band))
+            ]
+        )
         columns |= {f"zos_q{variant.batch}_calls": their_calls} | other.columns(f"zos_q{variant.batch}")
         claims.append(_per_call_claim(variant, calls, band.median, their_calls, other.median))
-    titles = [f"ZOS with Q = {variant.batch}" for variant, _ in others]
+    titles = [f"ZOS with Q = {variant.batch}" for variant, *_ in others]
     draw_trajectories(context.folder, "routing_oracle_calls", "oracle calls", rows, titles)
     write_columns(context.folder / "routing_oracle_calls_figure.csv", columns)
     return FigureReport(
@@ -180,53 +165,42 @@ def _routing_oracle_calls(context: Context) -> FigureReport:
     )
 
 
-def _until(calls: Vector, band: Bands, horizon: float) -> tuple[Vector, Bands]:
-    keep = calls <= horizon
-    return calls[keep], Bands(*(getattr(band, name)[keep] for name in Bands.__slots__))
-
-
 def _per_call_claim(variant: Variant, calls: Vector, ours: Vector, their_calls: Vector, theirs: Vector) -> Claim:
     grid = np.arange(12.0, min(calls[-1], their_calls[-1]) + 1.0, 6.0)
-    above = np.interp(grid, calls, ours) > np.interp(grid, their_calls, theirs)
-    return Claim(
+    return everywhere(
         f"PZOS is ahead of ZOS with Q = {variant.batch} at equal numbers of oracle calls (medians)",
         "Fig. oracle calls",
-        f"at {share(above)} counts from 12 to {grid[-1]:.0f}",
-        bool(above.all()),
+        np.interp(grid, calls, ours) > np.interp(grid, their_calls, theirs),
+        f"at {{}} counts from 12 to {grid[-1]:.0f}",
     )
 
 
 def _routing_radius(context: Context) -> FigureReport:
     routing = context.scale.routing
-    columns: dict[str, Vector] = {}
-    rows, claims, finals = [], [], {}
-    for mu in routing.radii:
-        pzos, zos = context.routing(Variant("PZOS", radius=mu)), context.routing(Variant("ZOS", radius=mu))
-        ours, theirs = (bands(values) for values in normalised([pzos, zos]))
-        steps = pzos.steps
-        rows.append([("ZOS", steps, theirs), ("PZOS", steps, ours)])
-        columns |= {"step": steps} | ours.columns(f"pzos_mu{mu:g}") | theirs.columns(f"zos_mu{mu:g}")
-        above = ours.median[1:] > theirs.median[1:]
-        claims.append(Claim(f"PZOS is above ZOS at mu = {mu:g} (medians)", "Fig. radius",
-                            ahead(ours.median[1:], theirs.median[1:], steps[1:]), bool(above.all())))  # fmt: skip
-        finals[mu] = pzos.values[:, -1], zos.values[:, -1]
-    claims += _sensitivity_claims(finals, routing.radius)
-    draw_trajectories(context.folder, "routing_radius", "iteration $t$", rows,
-                      [f"$\\mu$ = {mu:g}" for mu in routing.radii], light=False)  # fmt: skip
+    pairs = {mu: context.pair("routing", both(mu)) for mu in routing.radii}
+    columns: dict[str, Vector] = {"step": pairs[routing.radius].pzos.steps}
+    claims = []
+    for mu, pair in pairs.items():
+        columns |= pair.columns(f"_mu{mu:g}")
+        medians = pair.our_bands.median, pair.their_bands.median
+        claims.append(stays_ahead(f"PZOS is above ZOS at mu = {mu:g} (medians)", "Fig. radius", *medians))
+    draw_trajectories(context.folder, "routing_radius", "iteration $t$", [pair_row(pair) for pair in pairs.values()],
+                      [f"$\\mu$ = {mu:g}" for mu in pairs], light=False)  # fmt: skip
     write_columns(context.folder / "routing_radius_figure.csv", columns)
     return FigureReport(
         "routing_radius",
         "Effect of the smoothing radius",
         "Median normalised objective (higher is better) with interquartile range, for four radii.",
-        tuple(claims),
+        (*claims, *_sensitivity_claims(pairs, routing.radius)),
         _CHOICES,
     )
 
 
-def _sensitivity_claims(finals: dict[float, tuple[Vector, Vector]], base: float) -> list[Claim]:
+def _sensitivity_claims(pairs: dict[float, Pair], base: float) -> list[Claim]:
     claims = []
-    for at, name in enumerate(("PZOS", "ZOS")):
-        changes = {mu: float(np.median(np.abs(pair[at] / finals[base][at] - 1.0))) for mu, pair in finals.items()}
+    for name in ("PZOS", "ZOS"):
+        last = {mu: getattr(pair, name.lower()).values[:, -1] for mu, pair in pairs.items()}
+        changes = {mu: float(np.median(np.abs(values / last[base] - 1.0))) for mu, values in last.items()}
         listing = ", ".join(f"mu = {mu:g}: {change:.1%}" for mu, change in changes.items())
         claims.append(
             Claim(f"{name} is not strongly sensitive to mu (median change of its last F against mu = {base:g} "
@@ -236,31 +210,20 @@ def _sensitivity_claims(finals: dict[float, tuple[Vector, Vector]], base: float)
 
 
 def _routing_constrained(context: Context) -> FigureReport:
-    pzos, zos = (context.routing(variant) for variant in context.scale.routing.constrained_variants())
-    scaled = normalised([pzos, zos])
-    ours, theirs = bands(scaled[0]), bands(scaled[1])
-    steps = pzos.steps
-    draw_trajectories(
-        context.folder, "routing_constrained", "iteration $t$", [[("ZOS", steps, theirs), ("PZOS", steps, ours)]],
-        ["tolls $\\geq 0$ by projection"],
-    )  # fmt: skip
-    write_columns(
-        context.folder / "routing_constrained_figure.csv",
-        {"step": steps} | ours.columns("pzos") | theirs.columns("zos"),
-    )
-    median = ours.median[1:] > theirs.median[1:]
-    stable = (pzos.values[:, -1] > pzos.values[:, 0]) & (zos.values[:, -1] > zos.values[:, 0])
-    active = float((pzos.projected / pzos.norms.shape[1]).mean())
+    pair = context.pair("routing", context.scale.routing.constrained_variants())
+    draw_pair(context, "routing_constrained", pair, "tolls $\\geq 0$ by projection")
+    rises = [runs.values[:, -1] > runs.values[:, 0] for runs in (pair.pzos, pair.zos)]
+    active = float((pair.pzos.projected / pair.pzos.norms.shape[1]).mean())
     return FigureReport(
         "routing_constrained",
         "Routing games with tolls of at least zero",
         "As the first routing figure, with the projection onto tau >= 0 after each step.",
         (
-            Claim("With tau >= 0 PZOS still does visibly better (medians)", "App. A, Fig. constrained",
-                  "above " + ahead(ours.median[1:], theirs.median[1:], steps[1:]), bool(median.all())),
-            Claim("Both algorithms remain stable under projection (end above their start)", "Sec. 5, limitations",
-                  f"{share(stable)} instances; the projection moved x in {active:.0%} of PZOS steps",
-                  bool(stable.all())),
+            stays_ahead("With tau >= 0 PZOS still does visibly better (medians)", "App. A, Fig. constrained",
+                        pair.our_bands.median, pair.their_bands.median, "above {}"),
+            everywhere("Both algorithms remain stable under projection (end above their start)", "Sec. 5, limitations",
+                       rises[0] & rises[1],
+                       f"{{}} instances; the projection moved x in {active:.0%} of PZOS steps"),
         ),
         _CHOICES,
     )  # fmt: skip

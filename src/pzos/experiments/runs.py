@@ -1,24 +1,40 @@
-"""One run of an experiment: build the instance, drive a study, keep what the figures need."""
+"""The runs of an experiment: one run as a pure function of its spec, many over processes, and the file that keeps them.
+
+No finished run is ever computed twice: a killed reproduction goes on where it was.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import importlib.util
+import sqlite3
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Executor, as_completed
+from contextlib import contextmanager
 from functools import lru_cache
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.random import Generator
 
+import pzos
+from pzos.answers.oracle import abandon
+from pzos.answers.workers import Workers
+from pzos.base.errors import InvalidInput
 from pzos.base.types import Vector
 from pzos.experiments.descriptions import RunSpec
 from pzos.games import RoutingGame, SecurityGame
-from pzos.methods.schedules import Diminishing
 from pzos.methods.smoothing import PZOS, ZOS
 from pzos.methods.solver import AnySolver
+from pzos.methods.steps import Diminishing
 from pzos.problem.follower import Follower
 from pzos.problem.problem import Problem
 from pzos.problem.sets import Domain, Whole
 from pzos.study.run import solve
+
+_FORMAT = "pzos experiment runs 1"
+_LITTLE = np.dtype("<f8")
 
 
 class RunOutcome(NamedTuple):
@@ -29,6 +45,9 @@ class RunOutcome(NamedTuple):
     dimension: int
     projected_steps: int
     slack_answers: int
+
+
+# ---- one run ----------------------------------------------------------------------------------------------------
 
 
 def execute(spec: RunSpec) -> RunOutcome:
@@ -54,11 +73,11 @@ def _problem(spec: RunSpec) -> tuple[Problem, float]:
     if spec.family == "security":
         game = SecurityGame.random(spec.seed, targets=spec.targets)
         return game.problem(), game.budget
-    return routing_game(spec.seed).problem(nonnegative=spec.variant.nonnegative), np.inf
+    return _routing_game(spec.seed).problem(nonnegative=spec.variant.nonnegative), np.inf
 
 
 @lru_cache(maxsize=4)
-def routing_game(seed: int) -> RoutingGame:
+def _routing_game(seed: int) -> RoutingGame:
     """Return the instance of this seed; consecutive runs of one instance share it."""
     return RoutingGame.random(seed)
 
@@ -106,3 +125,132 @@ class WatchedFollower(Follower):
         if self.budget < np.inf:
             self.slack += sum(float(answer.y.sum()) < self.budget * (1.0 - 1e-9) for answer in answers)
         return answers
+
+
+# ---- the file of finished runs ----------------------------------------------------------------------------------
+
+
+class RunStore:
+    """Outcomes by run key. Arrays are exact little-endian float64; a run is there whole or not at all."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._database = sqlite3.connect(path)
+        try:
+            self._prepare()
+        except sqlite3.DatabaseError as error:
+            self.close()
+            raise InvalidInput(
+                f"reproduce: {path.name}: expected a store of finished runs ({error}); "
+                "delete the file to compute all runs again"
+            ) from error
+
+    def _prepare(self) -> None:
+        database = self._database
+        database.execute("PRAGMA journal_mode=WAL")
+        database.execute("PRAGMA synchronous=NORMAL")
+        database.execute("CREATE TABLE IF NOT EXISTS header (format TEXT, version TEXT)")
+        row = database.execute("SELECT format, version FROM header").fetchone()
+        expected = (_FORMAT, pzos.__version__)
+        if row is None:
+            database.execute("INSERT INTO header VALUES (?, ?)", expected)
+        elif tuple(row) != expected:
+            self.close()
+            raise InvalidInput(
+                f"reproduce: {self.path.name} was written by {row}: expected {expected}; "
+                "choose another --out, or delete the file to compute all runs again"
+            )
+        database.execute(
+            "CREATE TABLE IF NOT EXISTS runs (key TEXT PRIMARY KEY, amounts BLOB, norms BLOB, "
+            "dimension INTEGER, projected INTEGER, slack INTEGER)"
+        )
+        database.commit()
+
+    def finished(self) -> set[str]:
+        """Return the keys of all finished runs."""
+        return {key for (key,) in self._database.execute("SELECT key FROM runs")}
+
+    def add(self, key: str, outcome: RunOutcome) -> None:
+        """Keep a finished run."""
+        blobs = [np.ascontiguousarray(a, dtype=_LITTLE).tobytes() for a in outcome[:2]]
+        self._database.execute("INSERT OR REPLACE INTO runs VALUES (?, ?, ?, ?, ?, ?)", (key, *blobs, *outcome[2:]))
+        self._database.commit()
+
+    def load(self, keys: Iterable[str]) -> list[RunOutcome]:
+        """Return the outcomes of these runs, in order."""
+        query = "SELECT amounts, norms, dimension, projected, slack FROM runs WHERE key = ?"
+        outcomes = []
+        for key in keys:
+            *blobs, dimension, projected, slack = self._database.execute(query, (key,)).fetchone()
+            values, norms = (np.frombuffer(blob, dtype=_LITTLE).astype(np.float64) for blob in blobs)
+            outcomes.append(RunOutcome(values, norms, dimension, projected, slack))
+        return outcomes
+
+    def close(self) -> None:
+        """Close the file."""
+        self._database.close()
+
+
+# ---- many runs --------------------------------------------------------------------------------------------------
+
+
+def compute_missing(specs: Sequence[RunSpec], store: RunStore, *, jobs: int, executor: Executor | None = None) -> int:
+    """Execute every run that the store lacks, on ``executor`` or ``jobs`` worker processes; returns how many were.
+
+    A run is a pure function of its spec, so where it is computed does not change a bit of it.
+    """
+    finished = store.finished()
+    missing = [spec for spec in dict.fromkeys(specs) if spec.key not in finished]
+    # Long runs first, so that no worker is left alone with one at the end; neighbours share an instance.
+    missing.sort(key=lambda spec: (-spec.steps * max(spec.targets, 40), spec.family, spec.instance))
+    with _progress(len(missing)) as advance, _workers(jobs, executor, len(missing)) as workers:
+        for key, outcome in _completed(missing, workers):
+            store.add(key, outcome)
+            advance()
+    return len(missing)
+
+
+def execute_named(spec: RunSpec) -> tuple[str, RunOutcome]:
+    """Execute one run; this is what a worker is sent."""
+    return spec.key, execute(spec)
+
+
+def _completed(specs: Sequence[RunSpec], workers: Executor | None) -> Iterator[tuple[str, RunOutcome]]:
+    """Yield runs as they finish; one run per job, so that a killed call loses only what was in flight."""
+    if workers is None:
+        yield from map(execute_named, specs)
+        return
+    futures = [workers.submit(execute_named, spec) for spec in specs]
+    try:
+        for future in as_completed(futures):
+            yield future.result()
+    finally:
+        abandon(futures)
+
+
+@contextmanager
+def _workers(jobs: int, executor: Executor | None, runs: int) -> Iterator[Executor | None]:
+    """Yield the executor given, worker processes, or None to work here."""
+    if executor is not None or jobs == 1 or runs <= 1:
+        yield executor
+        return
+    with Workers(min(jobs, runs)) as workers:
+        yield workers
+
+
+@contextmanager
+def _progress(total: int) -> Iterator[Callable[[], None]]:
+    """Show a bar with the time left on a terminal; stay quiet in a pipe."""
+    if total == 0 or not sys.stderr.isatty() or importlib.util.find_spec("rich") is None:
+        yield lambda: None
+        return
+    from rich import progress
+    from rich.console import Console
+
+    columns = (
+        progress.TextColumn("runs"), progress.BarColumn(), progress.MofNCompleteColumn(), progress.TimeElapsedColumn(),
+        progress.TextColumn("left"), progress.TimeRemainingColumn(),
+    )  # fmt: skip
+    with progress.Progress(*columns, console=Console(stderr=True)) as bar:
+        task = bar.add_task("runs", total=total)
+        yield lambda: bar.advance(task)

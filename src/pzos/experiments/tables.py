@@ -1,17 +1,65 @@
-"""Tables of a reproduction: values by instance and step, normalised per run as in the paper, and their bands."""
+"""Tables of a reproduction: values by instance and step, normalised per run as in the paper, their bands, their claims.
+
+A figure is made from a ``Context``: the scale, the seed, the folder and the store of finished runs.
+"""
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from pzos.base.types import Matrix, Vector
-from pzos.experiments.descriptions import RunSpec, Variant
-from pzos.experiments.store import RunStore
+from pzos.experiments.descriptions import Family, RunSpec, Scale, Variant
+from pzos.experiments.runs import RunStore
+
+Truths = npt.NDArray[np.bool_]
+
+
+class Claim(NamedTuple):
+    """One quantitative sentence of the paper as a predicate on our numbers."""
+
+    claim: str
+    where: str
+    found: str
+    holds: bool
+
+
+def everywhere(claim: str, where: str, condition: Truths, words: str = "{}") -> Claim:
+    """Return the claim that a condition holds in every entry; found is in how many, like '225 of 225'."""
+    return Claim(claim, where, words.format(share(condition)), bool(condition.all()))
+
+
+def stays_ahead(claim: str, where: str, ours: Vector, theirs: Vector, words: str = "{}") -> Claim:
+    """Return the claim that one curve lies above another from step 1 on; found is where it does not, by how much."""
+    ours, theirs = ours[1:], theirs[1:]
+    behind = ours <= theirs
+    found = f"at {share(~behind)} iterations"
+    if behind.any():
+        when = np.flatnonzero(behind) + 1
+        found += f"; behind between t = {when[0]} and {when[-1]} by at most {np.max(theirs - ours):.1g}"
+    return Claim(claim, where, words.format(found), not behind.any())
+
+
+def share(condition: Truths) -> str:
+    """Return a count like '225 of 225'."""
+    return f"{int(condition.sum())} of {condition.size}"
+
+
+@dataclass(frozen=True, slots=True)
+class FigureReport:
+    """A finished figure: what it shows, which claims it bears on, and the choices the paper left open."""
+
+    name: str
+    title: str
+    caption: str
+    claims: tuple[Claim, ...]
+    choices: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -32,24 +80,24 @@ class Runs:
         return np.arange(self.values.shape[1], dtype=np.float64)
 
 
-def load_runs(store: RunStore, specs: Iterable[RunSpec]) -> dict[Variant, Runs]:
-    """Read finished runs from the store, grouped by variant, in the order of their instances."""
-    grouped: dict[Variant, list[RunSpec]] = {}
-    for spec in specs:
-        grouped.setdefault(spec.variant, []).append(spec)
-    tables = {}
-    for variant, members in grouped.items():
-        outcomes = store.load(spec.key for spec in members)
-        tables[variant] = Runs(
-            variant,
-            tuple(members),
-            np.stack([outcome.values for outcome in outcomes]),
-            np.stack([outcome.gradient_norms_squared for outcome in outcomes]),
-            np.array([outcome.dimension for outcome in outcomes], dtype=np.float64),
-            np.array([outcome.projected_steps for outcome in outcomes], dtype=np.float64),
-            np.array([outcome.slack_answers for outcome in outcomes], dtype=np.float64),
-        )
-    return tables
+def load_runs(store: RunStore, specs: Sequence[RunSpec]) -> Runs:
+    """Read finished runs of one variant from the store, in the order given."""
+    outcomes = store.load(spec.key for spec in specs)
+    return Runs(
+        specs[0].variant,
+        tuple(specs),
+        np.stack([outcome.values for outcome in outcomes]),
+        np.stack([outcome.gradient_norms_squared for outcome in outcomes]),
+        np.array([outcome.dimension for outcome in outcomes], dtype=np.float64),
+        np.array([outcome.projected_steps for outcome in outcomes], dtype=np.float64),
+        np.array([outcome.slack_answers for outcome in outcomes], dtype=np.float64),
+    )
+
+
+def exceptions(runs: Runs, won: Truths) -> str:
+    """Return the seeds of the instances that a claim does not hold for, as the end of a sentence."""
+    seeds = [spec.seed for spec, ok in zip(runs.specs, won, strict=True) if not ok]
+    return f"; exceptions (seeds): {seeds[:20]}" if seeds else ""
 
 
 def normalised(group: Sequence[Runs]) -> list[Matrix]:
@@ -72,19 +120,72 @@ class Bands:
 
     def columns(self, prefix: str) -> dict[str, Vector]:
         """Return the bands as named columns."""
-        return {
-            f"{prefix}_median": self.median,
-            f"{prefix}_q25": self.lower_quartile,
-            f"{prefix}_q75": self.upper_quartile,
-            f"{prefix}_q10": self.lower_decile,
-            f"{prefix}_q90": self.upper_decile,
-        }
+        names = ("median", "q25", "q75", "q10", "q90")
+        return {f"{prefix}_{name}": getattr(self, part.name) for name, part in zip(names, fields(self), strict=True)}
+
+    def until(self, keep: Truths) -> Bands:
+        """Return the bands at the steps kept."""
+        return Bands(*(getattr(self, part.name)[keep] for part in fields(self)))
+
+    @property
+    def quartile_range(self) -> Vector:
+        """Return the width of the dark shading."""
+        return self.upper_quartile - self.lower_quartile
 
 
 def bands(values: Matrix) -> Bands:
     """Return median, interquartile range and 10-90 % range over the rows."""
     q10, q25, q50, q75, q90 = np.quantile(values, (0.1, 0.25, 0.5, 0.75, 0.9), axis=0)
     return Bands(q50, q25, q75, q10, q90)
+
+
+class Pair(NamedTuple):
+    """PZOS and ZOS on the same instances: their runs, the values normalised over both, and the bands of these."""
+
+    pzos: Runs
+    zos: Runs
+    ours: Matrix
+    theirs: Matrix
+    our_bands: Bands
+    their_bands: Bands
+
+    def columns(self, ending: str = "") -> dict[str, Vector]:
+        """Return both bands as named columns."""
+        return self.our_bands.columns(f"pzos{ending}") | self.their_bands.columns(f"zos{ending}")
+
+
+@dataclass(slots=True)
+class Context:
+    """One reproduction: everything a figure needs, with runs read from the store once."""
+
+    scale: Scale
+    seed: int
+    folder: Path
+    store: RunStore
+    _read: dict[tuple[Family, Variant], Runs] = field(default_factory=dict)
+
+    def specs(self, family: Family, *variants: Variant) -> list[RunSpec]:
+        """Return the runs of these variants, instance by instance."""
+        return list(self.scale.experiment(family).runs(self.seed, variants))
+
+    def runs(self, family: Family, variant: Variant) -> Runs:
+        """Return the runs of one variant."""
+        if (family, variant) not in self._read:
+            self._read[family, variant] = load_runs(self.store, self.specs(family, variant))
+        return self._read[family, variant]
+
+    def pair(self, family: Family, variants: Sequence[Variant]) -> Pair:
+        """Return PZOS and ZOS, normalised over the two."""
+        pzos, zos = (self.runs(family, variant) for variant in variants)
+        ours, theirs = normalised([pzos, zos])
+        return Pair(pzos, zos, ours, theirs, bands(ours), bands(theirs))
+
+
+class Figure(NamedTuple):
+    """How to make a figure: the runs it needs, and the function that draws it and checks its claims."""
+
+    needs: Callable[[Scale, int], list[RunSpec]]
+    make: Callable[[Context], FigureReport]
 
 
 def write_columns(path: Path, columns: Mapping[str, Iterable[object]]) -> None:

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pzos.base.types import Vector, dot
-from pzos.problem._vi_projectors import Projector
+from pzos.problem.projections import Projector
 
 _PHI = 1.5
 _RHO = 1.0 / _PHI + 1.0 / _PHI**2

@@ -13,9 +13,9 @@ Every call starts from numbers made of x alone, so the answer is a function of x
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from pzos.base.types import Matrix, Vector
+from pzos.games._compile import compiled
 
 _EPS = 2.220446049250313e-16
 _INNER_LIMIT = 200
@@ -24,7 +24,7 @@ _GUESS_PASSES = 5
 _REPAIR_LIMIT = 60
 
 
-@njit(cache=True, error_model="numpy")  # type: ignore[untyped-decorator]
+@compiled
 def effort(value: float, strength: float, cost: float, multiplier: float, guess: float) -> float:
     """Root y >= 0 of w a / (a + y)^2 - c y - m by Newton from ``guess``."""
     if value / strength <= multiplier:
@@ -41,14 +41,14 @@ def effort(value: float, strength: float, cost: float, multiplier: float, guess:
     return y
 
 
-@njit(cache=True, error_model="numpy")  # type: ignore[untyped-decorator]
+@compiled
 def slope(value: float, strength: float, cost: float, y: float) -> float:
     """-dy/dm of an attacked target: 1 / (2 w a / (a + y)^3 + c)."""
     z = strength + y
     return 1.0 / (2.0 * value * (strength / z) / z / z + cost)
 
 
-@njit(cache=True, error_model="numpy")  # type: ignore[untyped-decorator]
+@compiled
 def excess_effort(y: Vector, budget: float) -> float:
     """sum(y) - budget by compensated (Neumaier) summation: n = 10^6 terms without a loss of digits."""
     total = -budget
@@ -64,7 +64,7 @@ def excess_effort(y: Vector, budget: float) -> float:
     return total + lost
 
 
-@njit(cache=True, error_model="numpy")  # type: ignore[untyped-decorator]
+@compiled
 def guess_multiplier(value: Vector, strength: Vector, cost: Vector, budget: float, ceiling: float, y: Vector) -> float:
     """A few joint Newton passes on (y, m): only a start for the search, which is right from any start.
 
@@ -93,7 +93,7 @@ def guess_multiplier(value: Vector, strength: Vector, cost: Vector, budget: floa
     return multiplier
 
 
-@njit(cache=True, error_model="numpy")  # type: ignore[untyped-decorator]
+@compiled
 def search_multiplier(value: Vector, strength: Vector, cost: Vector, budget: float, y: Vector) -> tuple[float, int]:
     """Newton on S(m) = budget; fills ``y``; returns the multiplier and the iterations (-1: failed)."""
     ceiling = np.max(value / strength) * (1.0 - _EPS)  # below it at least one target is attacked
@@ -118,7 +118,7 @@ def search_multiplier(value: Vector, strength: Vector, cost: Vector, budget: flo
     return multiplier, -1
 
 
-@njit(cache=True, error_model="numpy")  # type: ignore[untyped-decorator]
+@compiled
 def repair_budget(value: Vector, strength: Vector, cost: Vector, budget: float, y: Vector) -> float:
     """Move ``y`` along dy/dm until it spends the budget to the last bits; returns the move of m.
 
@@ -142,7 +142,7 @@ def repair_budget(value: Vector, strength: Vector, cost: Vector, budget: float, 
     return moved
 
 
-@njit(cache=True, error_model="numpy")  # type: ignore[untyped-decorator]
+@compiled
 def stationarity(value: Vector, strength: Vector, cost: Vector, multiplier: float, y: Vector) -> float:
     """Largest relative violation of the attacker's first-order conditions over the targets."""
     worst = 0.0
@@ -159,7 +159,7 @@ def stationarity(value: Vector, strength: Vector, cost: Vector, multiplier: floa
     return worst
 
 
-@njit(cache=True, error_model="numpy")  # type: ignore[untyped-decorator]
+@compiled
 def solve_rows(
     rows: Matrix,
     baseline: Vector,

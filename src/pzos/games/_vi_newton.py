@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pzos.base.types import Matrix, Vector, dot
-from pzos.problem._vi_projectors import Projector
+from pzos.problem.projections import Projector
 
 Operator = Callable[[Vector], Vector]
 _STEP_LIMIT = 50

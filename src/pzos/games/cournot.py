@@ -25,9 +25,9 @@ from pzos.base.checks import Faults, as_rows, check_entries, frozen_array, froze
 from pzos.base.errors import NotConverged
 from pzos.base.keys import Keys, Role
 from pzos.base.types import Matrix, Vector
+from pzos.problem.follower import Respondent
 from pzos.problem.leader import Leader, leader_from_functions
 from pzos.problem.problem import Problem
-from pzos.problem.respondent import Respondent
 from pzos.problem.sets import Budget, Domain, Nonnegative
 
 _CERTIFIED = 1e-12

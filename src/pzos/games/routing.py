@@ -25,9 +25,9 @@ from pzos.base.checks import Faults
 from pzos.base.types import Matrix, Vector
 from pzos.games._routing.solver import Equilibrium, Solver, Statistics
 from pzos.games._routing_data import checked_edges, checked_tolls, checked_travellers, draw_instance
+from pzos.problem.follower import Respondent
 from pzos.problem.leader import Leader, leader_from_functions
 from pzos.problem.problem import Problem
-from pzos.problem.respondent import Respondent
 from pzos.problem.sets import Nonnegative, Whole
 
 Integers = npt.NDArray[np.int64]

@@ -22,9 +22,9 @@ from pzos.base.checks import Faults, frozen_vector, not_finite, shaped_rows
 from pzos.base.errors import NotConverged
 from pzos.base.keys import Keys, Role
 from pzos.base.types import Matrix, Vector
+from pzos.problem.follower import Respondent
 from pzos.problem.leader import Leader, leader_from_functions
 from pzos.problem.problem import Problem
-from pzos.problem.respondent import Respondent
 from pzos.problem.sets import Nonnegative
 
 if TYPE_CHECKING:

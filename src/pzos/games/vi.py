@@ -24,12 +24,11 @@ from pzos.base.errors import FollowerFailure, NotConverged
 from pzos.base.types import Matrix, Sense, Vector, dot
 from pzos.games import _golden_ratio as golden_ratio
 from pzos.games._vi_newton import finite_difference_jacobian, natural_map, newton_finish
-from pzos.problem._vi_projectors import Projector, projector_for
+from pzos.problem.follower import Respondent
 from pzos.problem.leader import Leader
 from pzos.problem.problem import Problem
-from pzos.problem.respondent import Respondent
-from pzos.problem.sets import Domain
-from pzos.problem.vi_sets import Polyhedron as Polyhedron, Product as Product
+from pzos.problem.projections import Projector, projector_for
+from pzos.problem.sets import Domain, Polyhedron as Polyhedron, Product as Product
 
 OperatorFunction = Callable[[Vector, Vector], Any]
 _FIRST_ROUND = 12

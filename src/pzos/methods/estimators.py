@@ -6,10 +6,10 @@ black-box (ZOS) estimate can be computed from the same answers: a paired compari
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -17,6 +17,8 @@ from pzos.base.errors import InvalidInput
 from pzos.base.keys import Keys
 from pzos.base.types import LeaderValue, Purpose, Vector, dot
 from pzos.problem.leader import Leader
+
+T = TypeVar("T")
 
 #: One entry per planned point; None where the follower failed and the failure policy lets the run go on.
 Answers: TypeAlias = Sequence[Vector | None]
@@ -89,7 +91,7 @@ def partial_estimate(leader: Leader, plan: TwoPointPlan, answers: Answers) -> Es
     if centre is None:
         return None
     at = leader(plan.x, centre)
-    pairs = _answered_pairs(plan, answers[1:])
+    pairs = list(answered_pairs(plan.directions, answers[1:]))
     if not pairs:
         return None
     scale = plan.x.size / (2.0 * plan.radius * len(pairs))
@@ -126,7 +128,7 @@ def predicted_estimate(at: LeaderValue, prediction: Vector, probes: Sequence[Pro
 
     *Unbiased for every p fixed before the directions are drawn.* Let v be uniform on the sphere, independent of
     x, p and the past, and s(v) = rise/run. Then E[d v v'] = I and, by the lemma on H_t (App. C; for one-sided
-    differences see :class:`pzos.methods.differences.OneSided`), E[d s(v) v'] = J y_mu(x), so that
+    differences see :class:`pzos.methods.probes.OneSided`), E[d s(v) v'] = J y_mu(x), so that
 
         E[g | past] = grad_x f + p + E[d s(v) v']' grad_y f - E[d v v'] p = grad_x f + J y_mu(x)' grad_y f,
 
@@ -152,8 +154,7 @@ def black_box_estimate(leader: Leader, plan: TwoPointPlan, answers: Answers) -> 
     A centred plan serves as well: its first answer then gives F(x) at no further query.
     """
     centre = answers[0] if plan.centred else None
-    first = int(plan.centred)
-    pairs = _answered_pairs(plan, answers[first:])
+    pairs = list(answered_pairs(plan.directions, answers[plan.centred :]))
     if not pairs:
         return None
     gradient = np.zeros_like(plan.x)
@@ -166,10 +167,8 @@ def black_box_estimate(leader: Leader, plan: TwoPointPlan, answers: Answers) -> 
     return Estimate(gradient, value, len(pairs))
 
 
-def _answered_pairs(plan: TwoPointPlan, answers: Answers) -> list[tuple[Vector, Vector, Vector]]:
-    pairs = []
-    for q, v in enumerate(plan.directions):
-        plus, minus = answers[2 * q], answers[2 * q + 1]
+def answered_pairs(items: Iterable[T], answers: Answers) -> Iterator[tuple[T, Vector, Vector]]:
+    """Yield each item (a direction, say) with the answers of its pair, where both answered."""
+    for item, plus, minus in zip(items, answers[::2], answers[1::2], strict=True):
         if plus is not None and minus is not None:
-            pairs.append((v, plus, minus))
-    return pairs
+            yield item, plus, minus

@@ -9,16 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from pzos.base.checks import Faults
+from pzos.base.checks import Must, check_fields, checked
 from pzos.base.types import LeaderValue, Vector, dot
-from pzos.methods.differences import Differences, OneSided, ProbePlan, Reading
-from pzos.methods.directions import Cycled, Directions, Independent
 from pzos.methods.estimators import Answers, Plan, predicted_estimate
-from pzos.methods.memories import FittingMemory, check_count
-from pzos.methods.predictions import AnyPrediction, Prediction
-from pzos.methods.schedules import Schedule, check_schedule, value_at
+from pzos.methods.predictions import AnyPrediction, FittingMemory, Prediction
+from pzos.methods.probes import Cycled, Differences, Directions, Independent, OneSided, ProbePlan, Reading
 from pzos.methods.solver import Outcome, Stop, Task
-from pzos.methods.steps import DoG, Step, StepState, check_step, next_step
+from pzos.methods.steps import BATCH, SCHEDULE, STEP, DoG, Schedule, Step, StepState, next_step, value_at
 
 _UNKNOWN = float("nan")
 
@@ -34,28 +31,28 @@ class MemoryState:
     value: float = _UNKNOWN
 
 
+def _part(kind: type, example: str) -> Must:
+    """An object with the methods of a protocol, not a class of such objects."""
+    expected = f"an object with the methods of {kind.__name__}"
+    return Must(lambda value: isinstance(value, kind) and not isinstance(value, type), expected, f"try {example}")
+
+
+_DIRECTIONS = _part(Directions, "Independent()")
+
+
 @dataclass(frozen=True, slots=True)
 class _Remembering:
     """What both solvers share: configuration, queries and the projected step."""
 
-    step: Step = field(default_factory=DoG)
-    radius: float | Schedule = 0.1
-    batch: int = 1
-    prediction: AnyPrediction = field(default_factory=FittingMemory)
-    differences: Differences = field(default_factory=OneSided)
-    directions: Directions = field(default_factory=Independent)
+    step: Step = checked(STEP, default_factory=DoG)
+    radius: float | Schedule = checked(SCHEDULE, default=0.1)
+    batch: int = checked(BATCH, default=1)
+    prediction: AnyPrediction = checked(_part(Prediction, "FittingMemory()"), default_factory=FittingMemory)
+    differences: Differences = checked(_part(Differences, "OneSided()"), default_factory=OneSided)
+    directions: Directions = checked(_DIRECTIONS, default_factory=Independent)
 
     def __post_init__(self) -> None:
-        faults = Faults(type(self).__name__)
-        check_step(faults, "step", self.step)
-        check_schedule(faults, "radius", self.radius)
-        check_count(faults, "batch", self.batch)
-        parts = (("prediction", Prediction, "FittingMemory()"), ("differences", Differences, "OneSided()"))
-        for name, kind, example in (*parts, ("directions", Directions, "Independent()")):
-            value = getattr(self, name)
-            ok = isinstance(value, kind) and not isinstance(value, type)
-            faults.check(ok, name, value, f"an object with the methods of {kind.__name__}", f"try {example}")
-        faults.raise_if_any()
+        check_fields(self)
 
     def init(self, task: Task) -> MemoryState:
         """Start at x0 with an empty memory."""
@@ -139,7 +136,7 @@ class SecantPZOS(_Remembering):
     directions. Directions are cycled through random orthonormal bases, so that B is complete after d probes.
     """
 
-    directions: Directions = field(default_factory=Cycled)
+    directions: Directions = checked(_DIRECTIONS, default_factory=Cycled)
 
     def _estimate(self, state: MemoryState, at: LeaderValue, reading: Reading) -> tuple[Vector, Any]:
         """Learn first, then trust the memory."""

@@ -9,9 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import numpy as np
-
-from pzos.base.checks import Faults
+from pzos.base.checks import check_fields, checked
 from pzos.base.types import Vector, dot
 from pzos.methods.estimators import (
     Answers,
@@ -23,8 +21,8 @@ from pzos.methods.estimators import (
     sphere_directions,
     two_point_plan,
 )
-from pzos.methods.schedules import Schedule, check_schedule, plain, value_at
 from pzos.methods.solver import Outcome, Stop, Task
+from pzos.methods.steps import BATCH, SCHEDULE, Schedule, value_at
 from pzos.problem.leader import Leader
 
 
@@ -40,19 +38,16 @@ class IterateState(NamedTuple):
 class _Smoothing:
     """What PZOS and ZOS share: configuration, directions and the projected step."""
 
-    step: float | Schedule = 0.05
-    radius: float | Schedule = 0.1
-    batch: int = 1
+    step: float | Schedule = checked(SCHEDULE, default=0.05)
+    radius: float | Schedule = checked(SCHEDULE, default=0.1)
+    batch: int = checked(BATCH, default=1)
 
     def __post_init__(self) -> None:
-        faults = Faults(type(self).__name__)
-        check_schedule(faults, "step", self.step)
-        check_schedule(faults, "radius", self.radius)
-        whole = isinstance(self.batch, int | np.integer) and not isinstance(self.batch, bool)
-        faults.check(whole and self.batch >= 1, "batch", self.batch, "a whole number, 1 or more", "try batch=1")
-        faults.raise_if_any()
-        object.__setattr__(self, "step", plain(self.step))
-        object.__setattr__(self, "radius", plain(self.radius))
+        check_fields(self)
+        for name in ("step", "radius"):
+            value = getattr(self, name)
+            if not callable(value):  # float32 would round what is computed with it
+                object.__setattr__(self, name, float(value))
         object.__setattr__(self, "batch", int(self.batch))
 
     def init(self, task: Task) -> IterateState:

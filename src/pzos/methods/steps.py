@@ -1,18 +1,80 @@
-"""Step rules that need no tuning: the step size follows from the iterates and the estimates themselves.
+"""How far to go: numbers, schedules and rules for the step size alpha_t, and schedules for the radius.
 
-A rule is a frozen value; what it has seen is another value, part of the solver's state. Where a number or a schedule
-(:mod:`pzos.methods.schedules`) fixes alpha_t beforehand, a rule computes it from x_0, x_t and g_t.
+A schedule fixes alpha_t beforehand, as a frozen callable of the iteration t = 0, 1, 2, ... A step rule needs no tuning:
+it computes alpha_t from x_0, x_t and g_t. It is a frozen value too; what it has seen is another value, part of the
+solver's state.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from math import sqrt
-from typing import NamedTuple, Protocol, TypeGuard, runtime_checkable
+from typing import Any, NamedTuple, Protocol, TypeGuard, runtime_checkable
 
-from pzos.base.checks import Faults
+from pzos.base.checks import Faults, check_fields, checked, positive, shown, whole
+from pzos.base.errors import InvalidInput
 from pzos.base.types import Vector, dot
-from pzos.methods.schedules import Schedule, check_positive, check_schedule, value_at
+
+#: What a step, a radius or a length must be where it is a number, and the number of directions of a step.
+POSITIVE = positive("try 0.05", "a positive finite number")
+BATCH = whole(1, "try batch=1")
+
+# ---- schedules ----------------------------------------------------------------------------------------------------
+
+
+@runtime_checkable
+class Schedule(Protocol):
+    """A positive number for every iteration."""
+
+    def __call__(self, t: int) -> float:
+        """Return the value at iteration t, counted from 0 as in the paper's loops."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """The same value at every iteration."""
+
+    value: float = checked(POSITIVE)
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        object.__setattr__(self, "value", float(self.value))
+
+    def __call__(self, t: int) -> float:
+        """Return the constant."""
+        return self.value
+
+
+@dataclass(frozen=True, slots=True)
+class Diminishing:
+    """``scale`` / sqrt(t), with t counted from 1 (Sec. 5.2: 0.05 / sqrt(t)): the first step is ``scale``."""
+
+    scale: float = checked(POSITIVE)
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        object.__setattr__(self, "scale", float(self.scale))
+
+    def __call__(self, t: int) -> float:
+        """Return scale / sqrt(t + 1)."""
+        return float(self.scale / (t + 1) ** 0.5)
+
+
+def value_at(schedule: float | Schedule, t: int) -> float:
+    """Return what a number or a schedule says at iteration t."""
+    if not callable(schedule):
+        return schedule
+    said = schedule(t)
+    if not POSITIVE.holds(said):
+        raise InvalidInput(
+            f"schedule {shown(schedule)}: value {shown(said)} at t = {t}: expected a positive finite number; "
+            "a schedule is called with t = 0, 1, 2, ..."
+        )
+    return float(said)
+
+
+# ---- rules --------------------------------------------------------------------------------------------------------
 
 
 class StepState(NamedTuple):
@@ -34,7 +96,20 @@ class StepRule(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class DoG:
+class _DistanceRule:
+    """A rule whose step is a distance over gradients; the distance is the longest so far, ``initial`` at first."""
+
+    initial: float | None = checked(POSITIVE.or_none(), default=None)
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+    def _reach(self, past: StepState, radius: float, from_start: Vector) -> float:
+        return max(past.reach or self.initial or radius, sqrt(dot(from_start, from_start)))
+
+
+@dataclass(frozen=True, slots=True)
+class DoG(_DistanceRule):
     """Distance over gradients: alpha_t = max_{s <= t} |x_s - x_0| / sqrt(sum_{s <= t} |g_s|^2).
 
     (Ivgi, Hinder and Carmon, "DoG is SGD's best friend", ICML 2023.) The one number it needs, the length of the first
@@ -43,48 +118,33 @@ class DoG:
     steps. It pays where the noise of g dies out, as with a memory; on plain PZOS it does not.
     """
 
-    initial: float | None = None
-
-    def __post_init__(self) -> None:
-        _check_initial("DoG", self.initial)
-
     def next_step(
         self, past: StepState, radius: float, from_start: Vector, gradient: Vector
     ) -> tuple[float, StepState]:
         """Return reach / sqrt(total)."""
-        reach = _reach(past, self.initial or radius, from_start)
+        reach = self._reach(past, radius, from_start)
         total = past.total + dot(gradient, gradient)
         return (reach / sqrt(total) if total > 0.0 else 0.0), StepState(reach, total)
 
 
 @dataclass(frozen=True, slots=True)
-class DoWG:
+class DoWG(_DistanceRule):
     """Distance over weighted gradients: alpha_t = r_t^2 / sqrt(sum_{s <= t} r_s^2 |g_s|^2), r_t the reach.
 
     (Khaled, Mishchenko and Jin, NeurIPS 2023.) Bolder than :class:`DoG`: estimates from before the reach had grown
     weigh little. ``initial`` as there.
     """
 
-    initial: float | None = None
-
-    def __post_init__(self) -> None:
-        _check_initial("DoWG", self.initial)
-
     def next_step(
         self, past: StepState, radius: float, from_start: Vector, gradient: Vector
     ) -> tuple[float, StepState]:
         """Return reach^2 / sqrt(weighted total)."""
-        reach = _reach(past, self.initial or radius, from_start)
+        reach = self._reach(past, radius, from_start)
         total = past.total + reach * reach * dot(gradient, gradient)
         return (reach * reach / sqrt(total) if total > 0.0 else 0.0), StepState(reach, total)
 
 
 Step = float | Schedule | StepRule
-
-
-def check_step(faults: Faults, argument: str, value: object) -> bool:
-    """Note a fault unless ``value`` is a positive number, a schedule or a step rule."""
-    return isinstance(value, StepRule) or check_schedule(faults, argument, value)
 
 
 def next_step(
@@ -100,12 +160,20 @@ def _is_rule(step: Step) -> TypeGuard[StepRule]:
     return hasattr(step, "next_step")  # isinstance of a protocol costs as much as the whole rule
 
 
-def _reach(past: StepState, initial: float, from_start: Vector) -> float:
-    return max(past.reach or initial, sqrt(dot(from_start, from_start)))
+# ---- what a setting must be ---------------------------------------------------------------------------------------
 
 
-def _check_initial(where: str, initial: float | None) -> None:
-    faults = Faults(where)
-    if initial is not None:
-        check_positive(faults, "initial", initial)
-    faults.raise_if_any()
+class _ScheduleOr(NamedTuple):
+    """A positive number, a schedule, or an instance of one of the other ``kinds``; never a class of these."""
+
+    kinds: tuple[type, ...] = ()
+
+    def note(self, faults: Faults, argument: str, value: Any) -> bool:
+        """Note a fault unless the value is one of these; returns whether it is."""
+        if isinstance(value, type):
+            remedy = f"make one, e.g. {value.__name__}(0.05)"
+            return faults.check(False, argument, value, "a number or a schedule", remedy)
+        return callable(value) or isinstance(value, self.kinds) or POSITIVE.note(faults, argument, value)
+
+
+SCHEDULE, STEP = _ScheduleOr(), _ScheduleOr((StepRule,))

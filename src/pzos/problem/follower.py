@@ -13,9 +13,11 @@ from typing import Any, final
 import numpy as np
 from numpy.random import Generator
 
-from pzos.base.checks import Faults
+from pzos.base.checks import Must
 from pzos.base.errors import FollowerFailure
 from pzos.base.types import Matrix, Vector
+
+A_FUNCTION = Must(callable, "a function x -> y", "pass the function itself, not its result")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -50,6 +52,9 @@ class Follower(ABC):
         return [self.respond(point, None) for point in points]
 
 
+A_FOLLOWER = A_FUNCTION._replace(holds=lambda value: callable(value) or isinstance(value, Follower))
+
+
 @final
 @dataclass(frozen=True, eq=False)
 class PlainFollower(Follower):
@@ -62,7 +67,6 @@ class PlainFollower(Follower):
         return self.function(x.copy())
 
 
-@final
 @dataclass(frozen=True, eq=False)
 class BatchedFollower(Follower):
     """A function X -> Y that answers a stack of rows in one call."""
@@ -104,13 +108,29 @@ class SeededFollower(Follower):
         return self.function(x.copy(), generator)
 
 
+@final
+@dataclass(frozen=True, eq=False)
+class Respondent(BatchedFollower):
+    """The follower of a game with a model, X -> (Y, gaps): each answer comes with its certificate as the gap.
+
+    Each row is answered on its own inside, so the batch never shows in the bits of an answer.
+    """
+
+    function: Callable[[Matrix], tuple[Matrix, Vector]]
+
+    def respond_all(self, points: Sequence[Vector]) -> list[Any]:
+        """Return one answer, with the gap it was certified to, per point."""
+        rows, gaps = self.function(np.stack(points))
+        return [Answer(row, gap) for row, gap in zip(rows, gaps.tolist(), strict=True)]
+
+
 def batched(function: Callable[[Matrix], Any]) -> BatchedFollower:
     """Declare that ``function`` takes a stack of rows X and returns one row of Y for each.
 
     It is always called with the whole batch of a step, whatever the number of workers, because the last bits of
     a matrix product depend on its shape.
     """
-    _require_callable("batched", function)
+    A_FUNCTION.require("batched", "follower", function)
     return BatchedFollower(function)
 
 
@@ -120,21 +140,11 @@ def seeded(function: Callable[[Vector, Generator], Any], *, common: bool = False
     ``common=True`` gives all queries of one step the same random numbers (common random numbers), which lets
     noise cancel in differences.
     """
-    _require_callable("seeded", function)
+    A_FUNCTION.require("seeded", "follower", function)
     return SeededFollower(function, common)
 
 
 def as_follower(follower: Any) -> Follower:
     """Turn what a user wrote into the inner type."""
-    if isinstance(follower, Follower):
-        return follower
-    _require_callable("follower", follower)
-    return PlainFollower(follower)
-
-
-def _require_callable(where: str, function: Any) -> None:
-    faults = Faults(where)
-    faults.check(
-        callable(function), "follower", function, "a function x -> y", "pass the function itself, not its result"
-    )
-    faults.raise_if_any()
+    A_FOLLOWER.require("follower", "follower", follower)
+    return follower if isinstance(follower, Follower) else PlainFollower(follower)

@@ -1,4 +1,7 @@
-"""The leader: a known, smooth cost f(x, y) with exact partial gradients in both arguments."""
+"""The leader: a known, smooth cost f(x, y) with exact partial gradients in both arguments, and a check of these.
+
+What a leader returns is checked at the door; :func:`check_leader` compares its gradients with finite differences.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +11,11 @@ from math import isfinite
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from pzos.base.checks import Faults, shown
+from pzos.base.checks import Faults, Must, instance_of, shown
 from pzos.base.errors import InvalidLeader
-from pzos.base.types import FLOAT64, LeaderValue, Vector, all_finite
+from pzos.base.types import FLOAT64, LeaderValue, Vector, all_finite, float_array
 
 ValueFunction = Callable[[Vector, Vector], Any]
 GradientFunction = Callable[[Vector, Vector], Any]
@@ -98,6 +102,11 @@ def _is_like(gradient: Any, argument: Vector) -> bool:
     )
 
 
+def cost_function(remedy: str) -> Must:
+    """A function of (x, y)."""
+    return Must(callable, "a function of (x, y)", remedy)
+
+
 def leader_from_functions(
     value: ValueFunction,
     grad_x: GradientFunction | None = None,
@@ -117,23 +126,101 @@ def leader_from_functions(
     11.0
     """
     faults = Faults("leader_from_functions")
-    faults.check(callable(value), "value", value, "a function of (x, y)", "pass the function itself")
-    if value_and_gradients is None:
-        for argument, function in (("grad_x", grad_x), ("grad_y", grad_y)):
-            faults.check(callable(function), argument, function, "a function of (x, y)", "give both partial gradients")
-    else:
-        faults.check(
-            callable(value_and_gradients),
-            "value_and_gradients",
-            value_and_gradients,
-            "a function of (x, y)",
-            "let it return (value, grad_x, grad_y)",
-        )
-    faults.raise_if_any()
+    cost_function("pass the function itself").note(faults, "value", value)
     if value_and_gradients is not None:
+        cost_function("let it return (value, grad_x, grad_y)").note(faults, "value_and_gradients", value_and_gradients)
+        faults.raise_if_any()
         return Leader(value, value_and_gradients, name)
+    for argument, function in (("grad_x", grad_x), ("grad_y", grad_y)):
+        cost_function("give both partial gradients").note(faults, argument, function)
+    faults.raise_if_any()
 
     def all_at_once(x: Vector, y: Vector) -> tuple[Any, Any, Any]:
         return value(x, y), grad_x(x, y), grad_y(x, y)  # type: ignore[misc]  # checked above
 
     return Leader(value, all_at_once, name)
+
+
+@dataclass(frozen=True, slots=True)
+class WrongEntry:
+    """One gradient entry that disagrees with the finite difference of f."""
+
+    gradient: str
+    entry: int
+    claimed: float
+    measured: float
+
+
+@dataclass(frozen=True, slots=True)
+class LeaderReport:
+    """What :func:`check_leader` found. It is truthy if both gradients agree with f."""
+
+    worst_error: float
+    tolerance: float
+    wrong: tuple[WrongEntry, ...]
+
+    def __bool__(self) -> bool:
+        return not self.wrong
+
+    def __repr__(self) -> str:
+        if self:
+            return f"both gradients agree with f (worst relative error {self.worst_error:.1e})"
+        lines = [f"{len(self.wrong)} gradient entries disagree with finite differences of f:"]
+        lines += [
+            f"  {w.gradient}[{w.entry}]: the leader says {w.claimed:.6g}, differences say {w.measured:.6g}"
+            for w in self.wrong[:10]
+        ]
+        if len(self.wrong) > 10:
+            lines.append(f"  ... and {len(self.wrong) - 10} more")
+        return "\n".join(lines)
+
+
+def check_leader(
+    leader: Leader, x: npt.ArrayLike, y: npt.ArrayLike, *, tolerance: float = 1e-6, entries: int = 200
+) -> LeaderReport:
+    """Compare grad_x f and grad_y f at (x, y) with central differences, entry by entry.
+
+    At most ``entries`` entries of each gradient are looked at, evenly spread. The error is relative to the
+    larger of the two values and of the typical size of the gradient, so that tiny entries do not raise alarms.
+    """
+    faults = Faults("check_leader")
+    instance_of(Leader, "a Leader", "build one with leader_from_functions").note(faults, "leader", leader)
+    x, y = _smooth_point(faults, "x", x), _smooth_point(faults, "y", y)
+    faults.raise_if_any()
+    at = leader(x, y)
+    wrong: list[WrongEntry] = []
+    worst = 0.0
+    for name, gradient, which in (("grad_x", at.grad_x, 0), ("grad_y", at.grad_y, 1)):
+        typical = float(np.sqrt(np.mean(gradient**2))) if gradient.size else 0.0
+        for entry in np.unique(np.linspace(0, gradient.size - 1, min(entries, gradient.size)).astype(int)):
+            measured = _central_difference(leader, (x, y), which, int(entry))
+            scale = max(abs(measured), abs(gradient[entry]), typical, 1e-8 * max(1.0, abs(at.value)))
+            error = abs(measured - gradient[entry]) / scale
+            worst = max(worst, error)
+            if error > tolerance:
+                wrong.append(WrongEntry(name, int(entry), float(gradient[entry]), measured))
+    return LeaderReport(worst, tolerance, tuple(wrong))
+
+
+def _smooth_point(faults: Faults, name: str, value: npt.ArrayLike) -> Vector:
+    try:
+        vector = np.atleast_1d(float_array(value))
+    except (TypeError, ValueError):
+        vector = np.full(1, np.nan)
+    ok = vector.ndim == 1 and vector.size > 0 and bool(np.isfinite(vector).all())
+    faults.check(ok, name, value, "a vector of finite numbers", "give a point where f is smooth")
+    return vector
+
+
+def _central_difference(leader: Leader, point: tuple[Vector, Vector], which: int, entry: int) -> float:
+    """Fourth-order central difference of f in one entry: exact to about 1e-10 for a smooth cost."""
+    step = 1e-3 * max(1.0, abs(float(point[which][entry])))
+
+    def value(offset: float) -> float:
+        moved = [point[0].copy(), point[1].copy()]
+        moved[which][entry] += offset
+        return leader.value(moved[0], moved[1])
+
+    near = value(step) - value(-step)
+    far = value(2 * step) - value(-2 * step)
+    return (8.0 * near - far) / (12.0 * step)

@@ -9,12 +9,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pzos.base.checks import Faults, shown
-from pzos.base.errors import InvalidInput
+from pzos.base.checks import Faults, instance_of, one_of, set_fields, shown
 from pzos.base.types import Sense, Vector, float_array
-from pzos.problem.follower import Follower, as_follower
+from pzos.problem.follower import A_FOLLOWER, Follower, as_follower
 from pzos.problem.leader import Leader
-from pzos.problem.sets import Domain, Whole
+from pzos.problem.sets import Domain, Whole, a_set
+
+A_LEADER = instance_of(
+    Leader,
+    "a Leader",
+    "wrap your cost with pzos.leader_from_jax(cost) or pzos.leader_from_functions(value, grad_x, grad_y)",
+)
+A_DOMAIN = a_set("use e.g. pzos.Box(0, 1), Nonnegative(), Simplex(), Budget() or Ball()")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -66,34 +72,17 @@ class Problem:
         structure: Iterable[Any] = (),
     ) -> None:
         faults = Faults("Problem")
-        faults.check(
-            isinstance(leader, Leader),
-            "leader",
-            leader,
-            "a Leader",
-            "wrap your cost with pzos.leader_from_jax(cost) or pzos.leader_from_functions(value, grad_x, grad_y)",
-        )
-        faults.check(callable(follower) or isinstance(follower, Follower), "follower", follower,
-                     "a function x -> y", "pass the function itself, not its result")  # fmt: skip
-        said = isinstance(sense, str) and sense in ("min", "max")
-        faults.check(said, "sense", sense, "'min' or 'max'", "say what to do with F")
-        faults.check(isinstance(structure, Iterable), "structure", structure, "a sequence", "put it into a list")
         domain = Whole() if domain is None else domain
+        A_LEADER.note(faults, "leader", leader)
+        A_FOLLOWER.note(faults, "follower", follower)
+        one_of(("min", "max"), "say what to do with F").note(faults, "sense", sense)
+        instance_of(Iterable, "a sequence", "put it into a list").note(faults, "structure", structure)
         start = _checked_start(faults, x0)
-        is_set = isinstance(domain, Domain) and not isinstance(domain, type)
-        faults.check(is_set, "domain", domain, "a set with project, contains and faults",
-                     "use e.g. pzos.Box(0, 1), Nonnegative(), Simplex(), Budget() or Ball()")  # fmt: skip
-        if is_set and start is not None:
+        if A_DOMAIN.note(faults, "domain", domain) and start is not None:
             _check_membership(faults, domain, start)
         faults.raise_if_any()
-        set_field = object.__setattr__
-        set_field(self, "leader", leader)
-        set_field(self, "follower", as_follower(follower))
-        set_field(self, "x0", start)
-        set_field(self, "domain", domain)
-        set_field(self, "sense", sense)
-        set_field(self, "name", str(name))
-        set_field(self, "structure", tuple(structure))
+        set_fields(self, leader=leader, follower=as_follower(follower), x0=start, domain=domain)
+        set_fields(self, sense=sense, name=str(name), structure=tuple(structure))
 
     def known(self) -> Known:
         """Return the problem without its followers, as a study sees it."""
@@ -138,11 +127,11 @@ def _check_membership(faults: Faults, domain: Domain, start: Vector) -> None:
         )
 
 
+A_PROBLEM = instance_of(Problem, "a pzos.Problem", "build one with pzos.Problem(leader=..., follower=..., x0=...)")
+
+
 def require_problem(where: str, problem: Any) -> Problem:
     """Return ``problem`` if it is one; else say how to make one."""
-    if not isinstance(problem, Problem):
-        raise InvalidInput(
-            f"{where}: problem = {shown(problem)}: expected a pzos.Problem; "
-            "build one with pzos.Problem(leader=..., follower=..., x0=...)"
-        )
-    return problem
+    A_PROBLEM.require(where, "problem", problem)
+    checked_problem: Problem = problem
+    return checked_problem

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pzos.base.checks import Faults, shown
+from pzos.base.checks import Faults, Must, frozen_array, frozen_bounds, shown
 from pzos.base.types import Matrix, Vector
 
 
@@ -65,44 +65,41 @@ def conserved(A: npt.ArrayLike | None = None, b: npt.ArrayLike | None = None) ->
     array([[1., 1., 1.]])
     """
     faults = Faults("conserved")
-    laws = constants = None
-    if A is not None:
-        laws = np.atleast_2d(np.array(A, dtype=np.float64))
-        faults.check(laws.ndim == 2, "A", A, "a matrix, one law per row", "give one row per conserved sum")
+    given_laws = None if A is None else frozen_array(faults, "A", A)
+    given_constants = None if b is None else frozen_array(faults, "b", b)
+    faults.raise_if_any()
+    laws = None if given_laws is None else np.atleast_2d(given_laws)
+    constants = None if given_constants is None else np.atleast_1d(given_constants)
+    if laws is not None:
+        matrix = faults.check(laws.ndim == 2, "A", A, "a matrix, one law per row", "give one row per conserved sum")
         finite = faults.check(bool(np.isfinite(laws).all()), "A", A, "finite numbers", "remove NaN and infinity")
-        if finite and laws.ndim == 2:
+        if matrix and finite:
             independent = bool(np.linalg.matrix_rank(laws) == laws.shape[0])
             faults.check(independent, "A", A, "independent rows", "drop laws that follow from the others")
-    if b is not None:
-        constants = np.atleast_1d(np.array(b, dtype=np.float64))
+    if constants is not None:
         rows = 1 if laws is None else laws.shape[0]
         faults.check(constants.shape == (rows,), "b", b, f"{rows} numbers, one per law", "match the rows of A")
     faults.raise_if_any()
     return Conserved(laws, constants)
 
 
-def nonnegative() -> Bounded:
+def answers_between(lower: npt.ArrayLike, upper: npt.ArrayLike) -> Bounded:
+    """Declare lower <= y <= upper; each bound is a number or one per entry, infinite if open."""
+    return Bounded(*frozen_bounds("answers_between", lower, upper))
+
+
+def answers_nonnegative() -> Bounded:
     """Declare that no answer is below zero; answers at zero are then read as censored.
 
-    >>> float(nonnegative().lower)
+    >>> float(answers_nonnegative().lower)
     0.0
     """
-    return box(0.0, np.inf)
+    return answers_between(0.0, np.inf)
 
 
-def box(lower: npt.ArrayLike, upper: npt.ArrayLike) -> Bounded:
-    """Declare lower <= y <= upper; each bound is a number or one per entry, infinite if open."""
-    low = np.array(lower, dtype=np.float64)
-    high = np.array(upper, dtype=np.float64)
-    faults = Faults("box")
-    for name, bound in (("lower", low), ("upper", high)):
-        faults.check(bound.ndim <= 1, name, bound, "a number or a vector", "flatten it")
-        faults.check(not np.isnan(bound).any(), name, bound, "no NaN", "use -inf or inf for an open side")
-    fits = low.ndim == 0 or high.ndim == 0 or low.shape == high.shape
-    if faults.check(fits, "upper", high, f"{low.size} entries, as lower has", "match them"):
-        faults.check(bool(np.all(low <= high)), "upper", high, "upper >= lower in every entry", "swap the bounds")
-    faults.raise_if_any()
-    return Bounded(low, high)
+#: The old names, which sound like the sets :class:`pzos.Box` and :class:`pzos.Nonnegative` but are about answers.
+box = answers_between
+nonnegative = answers_nonnegative
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -114,15 +111,19 @@ class Declared:
     bounds: Bounded | None = None
 
 
+A_DECLARATION = Must(
+    lambda item: isinstance(item, Structure),
+    "declarations",
+    "use pzos.own_effect(), conserved(), answers_nonnegative() or answers_between()",
+)
+
+
 def declared(structure: Iterable[Any]) -> Declared:
     """Sort out ``Problem.structure``; complain about what is no declaration, and about one given twice."""
     faults = Faults("structure")
     found: dict[type, Any] = {}
     for item in structure:
-        known = isinstance(item, OwnEffect | Conserved | Bounded)
-        if faults.check(
-            known, "structure", item, "declarations", "use pzos.own_effect(), conserved(), nonnegative() or box()"
-        ):
+        if A_DECLARATION.note(faults, "structure", item):
             if type(item) in found:
                 faults.add(f"structure: {shown(item)} is declared twice; give each kind once")
             found[type(item)] = item

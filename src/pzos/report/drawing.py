@@ -16,7 +16,7 @@ BLUE, ORANGE, GREEN, BLACK = "#0072B2", "#D55E00", "#009E73", "#000000"
 
 
 def new_figure(width: float = 6.4, height: float = 4.0, **grid: Any) -> tuple[Any, Any]:
-    """Return a figure without a window and its axes; figures are drawn the same with or without a display."""
+    """Return a figure and its axes in house style (a light grid, no box), the same with or without a display."""
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
@@ -24,15 +24,12 @@ def new_figure(width: float = 6.4, height: float = 4.0, **grid: Any) -> tuple[An
         raise MissingExtra("matplotlib", "plot", "drawing a figure") from error
     figure = Figure(figsize=(width, height), layout="constrained")
     FigureCanvasAgg(figure)
-    return figure, figure.subplots(**grid)
-
-
-def tidy(axes: Any) -> None:
-    """Give axes the house style: a light grid, no box."""
-    axes.grid(True, color="0.9", linewidth=0.8)
-    axes.set_axisbelow(True)
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(False)
+    axes = figure.subplots(**grid)
+    for one in figure.axes:
+        one.grid(True, color="0.9", linewidth=0.8)
+        one.set_axisbelow(True)
+        one.spines[["top", "right"]].set_visible(False)
+    return figure, axes
 
 
 def plot_result(result: Result, path: str | Path | None = None) -> Any:
@@ -48,7 +45,6 @@ def plot_result(result: Result, path: str | Path | None = None) -> Any:
     axes.set_ylabel("F(x)")
     axes.set_title(f"{result.problem or 'objective'}: {result.solver}", fontsize=10)
     axes.legend(frameon=False)
-    tidy(axes)
     if path is not None:
         figure.savefig(path, dpi=150)
     return figure

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from pzos.base.checks import Faults
 from pzos.base.errors import InvalidAnswer, InvalidInput, InvalidLeader
-from pzos.base.keys import Keys, check_seed
+from pzos.base.keys import A_SEED, Keys
 from pzos.base.types import CACHED_SECONDS, Purpose, Query, Response, Vector, all_finite
 from pzos.methods.estimators import Plan
 from pzos.methods.solver import AnySolver, Outcome, State, Stop, Task
@@ -72,7 +72,7 @@ class Study:
         check_known(faults, known)
         check_solver(faults, solver)
         check_limits(faults, steps, queries, seconds, target, failure_rate)
-        check_seed(faults, seed)
+        A_SEED.note(faults, "seed", seed)
         faults.raise_if_any()
         self.known = known
         self.solver = solver

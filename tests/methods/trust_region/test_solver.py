@@ -129,8 +129,8 @@ def test_few_queries_suffice_with_declared_structure_and_hardly_more_without(see
         [pzos.own_effect()],
         [pzos.own_effect(), pzos.conserved()],
         [pzos.conserved(np.arange(1.0, 31.0))],
-        [pzos.box(0.0, 0.5)],
-        [pzos.own_effect(), pzos.conserved(), pzos.nonnegative()],
+        [pzos.answers_between(0.0, 0.5)],
+        [pzos.own_effect(), pzos.conserved(), pzos.answers_nonnegative()],
     ],
     ids=str,
 )

@@ -3,7 +3,7 @@
     min over x of  f(x, M(x))   subject to   |x - c|_inf <= D,  x in X
 
 Exact gradients, no queries. Boxes go to L-BFGS-B; any other set to spectral projected gradients, with projections
-onto its intersection with the trust region (:mod:`pzos.problem.trust_projection`). The first radius D comes from the
+onto its intersection with the trust region (:mod:`pzos.problem.projections`). The first radius D comes from the
 set, x0 and the known f; no scale is asked of the user.
 """
 
@@ -17,8 +17,8 @@ import numpy as np
 
 from pzos.base.types import Vector
 from pzos.problem.leader import Leader
+from pzos.problem.projections import project_near
 from pzos.problem.sets import Box, Domain, Nonnegative, Whole
-from pzos.problem.trust_projection import project_near
 
 _GROWTH = 4.0
 _TRIES = 12
@@ -36,7 +36,7 @@ class Pullable(Protocol):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Step:
+class Move:
     """Where the model is lowest, and by how much it is lower there than at the centre."""
 
     x: Vector
@@ -70,11 +70,11 @@ def bounds_of(domain: Domain, size: int) -> tuple[Vector, Vector] | None:
 
 def minimise(
     objective: Objective, centre: Vector, radius: float, domain: Domain, iterations: int, start: Vector | None = None
-) -> Step:
+) -> Move:
     """Return the best point found within ``radius`` of the centre, searching from ``start`` (else the centre)."""
     here, _ = objective(centre)
     x, value = search(objective, centre, radius, domain, iterations, start)
-    return Step(x, here - value, float(np.abs(x - centre).max()))
+    return Move(x, here - value, float(np.abs(x - centre).max()))
 
 
 def search(

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pzos.base.types import Matrix, Vector
-from pzos.networks.equilibrium.compiled import compiled, inlined
+from pzos.games._compile import compiled, inlined
 from pzos.networks.equilibrium.paths import Marks, Paths, Pool
 from pzos.networks.equilibrium.trees import Short, Whole
 from pzos.networks.latency import FLOW, SLOPE, TIME, Law, refresh
@@ -96,7 +96,7 @@ def list_exchanges(
                 continue
             code = codes[path] - codes[full]
             sign[count] = 1.0 if code > 0 else -1.0
-            key[count] = abs(code) ^ (kind[pair] * -7046029254386353131)
+            key[count] = abs(code) ^ (np.int64(kind[pair]) * -7046029254386353131)
             path_of[count], full_of[count] = path, full
             differ[count] = sign[count] * (fixed[path] - fixed[full])
             count += 1
@@ -190,6 +190,15 @@ def carry_out(amount: Vector, share: float, exchanges: Exchanges, swaps: Swaps, 
 _SHIFT, _FLAT, _SECANTS = 1e-6, 1e-200, 10
 
 
+@inlined
+def _push(swap: int, value: float, start: Whole, middle: Whole, own: Pool, load: Vector) -> None:
+    """Add ``value`` to the links on one side of a swap, take it from those on the other."""
+    for k in range(start[swap], middle[swap]):
+        load[own[k]] += value
+    for k in range(middle[swap], start[swap + 1]):
+        load[own[k]] -= value
+
+
 @compiled
 def _spread(amount: Vector, swaps: Swaps, load: Vector) -> None:
     """Write the change of the link flows, D amount, into ``load``."""
@@ -197,12 +206,8 @@ def _spread(amount: Vector, swaps: Swaps, load: Vector) -> None:
     for link in range(load.size):
         load[link] = 0.0
     for j in range(amount.size):
-        value = amount[j]
-        if value != 0.0:
-            for k in range(start[j], middle[j]):
-                load[own[k]] += value
-            for k in range(middle[j], start[j + 1]):
-                load[own[k]] -= value
+        if amount[j] != 0.0:
+            _push(j, amount[j], start, middle, own, load)
 
 
 @compiled
@@ -245,10 +250,7 @@ def _settle(amount: Vector, swaps: Swaps, gradient: Vector, diagonal: Vector, sl
             continue
         found -= moved * (rise + 0.5 * moved * diagonal[j])
         amount[j] = new
-        for k in range(start[j], middle[j]):
-            load[own[k]] += moved
-        for k in range(middle[j], start[j + 1]):
-            load[own[k]] -= moved
+        _push(j, moved, start, middle, own, load)
     return found
 
 

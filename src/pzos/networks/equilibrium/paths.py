@@ -17,8 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from pzos.base.types import Matrix, Vector
-from pzos.networks.equilibrium.compiled import compiled, inlined
-from pzos.networks.equilibrium.trees import Graph, Short, TreeSpace, Whole, grow_tree
+from pzos.games._compile import compiled, inlined
+from pzos.networks.equilibrium.trees import Graph, Short, TreeSpace, Whole, grow_tree, tree_space
 from pzos.networks.latency import FLOW, SLOPE, TIME, Law, latency
 
 Pool = npt.NDArray[np.uint32]
@@ -33,18 +33,24 @@ class Trips(NamedTuple):
     first: Whole
     group_class: Short
     origin: Short
+    pair_class: Short
     destination: Short
     demand: Vector
 
 
 @compiled
-def pair_classes(trips: Trips) -> Short:
-    """Return the class of every pair."""
-    kind = np.empty(trips.demand.size, np.int32)
+def out_of_reach(graph: Graph, trips: Trips) -> Whole:
+    """Return the numbers of the pairs that no path joins."""
+    nodes = graph.first_out.size - 1
+    space, still, cost = tree_space(nodes), np.zeros(nodes), np.ones(graph.head.size)
+    found, count = np.empty(trips.demand.size, np.int64), 0
     for group in range(trips.origin.size):
+        grow_tree(trips.origin[group], graph, cost, still, space)
         for pair in range(trips.first[group], trips.first[group + 1]):
-            kind[pair] = trips.group_class[group]
-    return kind
+            if space.distance[trips.destination[pair]] == np.inf:
+                found[count] = pair
+                count += 1
+    return found[:count].copy()
 
 
 class Paths(NamedTuple):

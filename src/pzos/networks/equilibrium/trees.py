@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pzos.base.types import Vector
-from pzos.networks.equilibrium.compiled import compiled, inlined
+from pzos.games._compile import compiled, inlined
 
 Whole = npt.NDArray[np.int64]
 Short = npt.NDArray[np.int32]
