@@ -97,6 +97,21 @@ def test_open_queries_are_kept_when_the_study_is_closed(tmp_path: Path) -> None:
     np.testing.assert_array_equal(events[2].query.x, [2.0, 2.0])
 
 
+def test_a_study_keeps_what_it_asked_once_and_why_it_ended(tmp_path: Path) -> None:
+    path, game = tmp_path / "s.study", problem()
+    for _ in range(3):
+        with opened(path, game, steps=1) as study:
+            asked = study.ask()
+    found = read_study(path)
+    assert [event.query[:2] for event in found.events] == [query[:2] for query in asked]
+    assert all(event.response is None for event in found.events)
+    assert "stop" not in found.notes[-1]
+    with opened(path, game, steps=1) as study:
+        finish(study, game)
+    assert read_study(path).notes[-1] == {"kind": "closed", "stop": "all steps were taken"}
+    assert calls(game) == len(asked) + 1
+
+
 def test_notes_of_kinds_to_come_are_kept(tmp_path: Path) -> None:
     log = create(tmp_path / "s.study", HEADER)
     log.note("withdrawn", step=3, index=1, why="a detour that week")

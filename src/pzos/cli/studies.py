@@ -244,7 +244,9 @@ def _write_parquet(file: Path, columns: dict[str, list[Any]]) -> None:
 
 def add_recover(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of ``pzos recover``."""
-    parser.add_argument("study", type=Path, metavar="STUDY", help="a damaged study file, or one of version 0.1 (it is left as it is)")
+    parser.add_argument(
+        "study", type=Path, metavar="STUDY", help="a damaged study file, or one of version 0.1 (it is left as it is)"
+    )
     parser.add_argument("--out", type=Path, default=None, metavar="FILE", help="where to write what was saved")
     add_json(parser)
 

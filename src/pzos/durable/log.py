@@ -15,7 +15,8 @@ import secrets
 import struct
 import weakref
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -232,13 +233,20 @@ class Log:
                 f"{self.path}: {trouble} ({error.strerror or error}); make room or repair the disk, then tell it again"
             ) from error
 
-    def close(self) -> None:
-        """Keep what was asked and not answered, and let others write."""
+    def close(self, stop: str = "") -> None:
+        """Keep what was asked and not answered, note why the study ended if it has, and let others write."""
         if self._finalizer.alive and self._noted and self._owner == os.getpid():
-            asked = [_packed(Event(query)) for query in self._asked.values()]
+            known = {(event.query[:2], as_bytes(event.query.x)) for event in self._last_asked()}
+            asked = [query for query in self._asked.values() if (query[:2], as_bytes(query.x)) not in known]
+            closed = {"kind": "closed", **({"stop": stop} if stop else {})}
             with contextlib.suppress(PzosError):  # what is asked can be computed again
-                self.write([*asked, _NOTE + json.dumps({"kind": "closed"}).encode()])
+                self.write([*(_packed(Event(query)) for query in asked), _NOTE + json.dumps(closed).encode()])
         self._finalizer()
+
+    def _last_asked(self) -> Iterator[Event]:
+        """Yield the queries of the last step that an earlier session has kept."""
+        steps = {query.step for query in self._asked.values()}
+        return takewhile(lambda event: event.query.step in steps, reversed(self.contents.events))
 
 
 # ---- opening ----------------------------------------------------------------------------------------------------
