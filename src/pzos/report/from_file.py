@@ -18,18 +18,23 @@ import numpy as np
 from pzos.base.rows import StoredAnswer, as_array
 from pzos.base.types import Purpose, Sense, Vector
 from pzos.durable.journal import open_journal
-from pzos.report.from_result import (
+from pzos.report.kept_certificate import certificate_beside, certificate_of
+from pzos.report.story import (
+    EMPTY,
     NO_CERTIFICATE,
+    Curve,
+    Motion,
+    Rows,
+    Story,
     asked_rows,
     certificate_words,
     curve_of,
     ledger_of,
     motion_of,
     present_versions,
+    road_map,
+    toll_labels,
 )
-from pzos.report.kept_certificate import certificate_beside, certificate_of
-from pzos.report.roads import road_map, toll_labels
-from pzos.report.story import EMPTY, Curve, Motion, Rows, Story
 from pzos.study.ledger import NAMES, fate, ordered
 
 if TYPE_CHECKING:
