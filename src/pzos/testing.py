@@ -83,6 +83,10 @@ def play(
         queries = study.ask()
         asked += queries
         for query in order(queries):
+            _require(
+                bool(np.isfinite(query.x).all()),
+                f"query {query.step}.{query.index} is at {query.x}: expected a finite point",
+            )
             record = study.fail(query, "on purpose") if fails(query) else study.tell(query, answer(problem, query))
             if record is not None:
                 records.append(record)

@@ -43,3 +43,10 @@ def test_versions_agree() -> None:
     cited = re.search(r"^version: (.*)$", (ROOT / "CITATION.cff").read_text(encoding="utf-8"), re.M)
     assert cited is not None
     assert cited[1] == pzos.__version__
+
+
+@pytest.mark.parametrize("page", [*TOP[:2], *SITE], ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_every_file_that_a_page_names_is_there(page: Path) -> None:
+    named = re.findall(r"`((?:src|tests|benchmarks|examples)/[\w./-]+)`", page.read_text(encoding="utf-8"))
+    missing = [path for path in named if "NAME" not in path and not (ROOT / path).exists()]
+    assert not missing, f"{page.name} names {missing}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 import pzos
 from durable_problem import grad_x, grad_y, value
 from pzos.base.errors import InvalidInput
+from pzos.integrations import gest
 from pzos.integrations.gest import PzosGenerator
 
 pytest.importorskip("gest_api", reason="needs the extra generator")
@@ -60,8 +62,15 @@ def test_it_is_a_generator_of_the_standard() -> None:
     assert first["c"] == 3.0
     assert len(generator.suggest()) == 4  # the rest of the step, none twice
     assert generator.suggest() == []
-    with pytest.raises(ValueError, match="num_points = 2"):
-        generator.suggest(2)
+    assert generator.suggest(0) == []
+
+
+@pytest.mark.parametrize("wrong", [6, -1, 1.5, True, "all"])
+def test_a_number_of_points_that_a_step_does_not_have(wrong: Any) -> None:
+    generator = made()
+    with pytest.raises(ValueError, match=r"^suggest: num_points = .*: expected at most 5, the queries this step still"):
+        generator.suggest(wrong)
+    assert len(generator.suggest()) == 5, "a refused call hands nothing out"
 
 
 def test_points_from_elsewhere_and_unknown_identities() -> None:
@@ -115,3 +124,95 @@ def test_the_sense_comes_from_the_objective() -> None:
     generator = PzosGenerator(vocs(objectives={"f": "MAXIMIZE"}), LEADER, SOLVER)
     assert generator.study.known.sense == "max"
     np.testing.assert_array_equal(generator.study.known.x0, [1.0, 1.0])
+
+
+def test_without_an_objective_or_a_minimised_one_the_cost_goes_down() -> None:
+    for given in ({}, {"objectives": {"f": "MINIMIZE"}}):
+        assert PzosGenerator(vocs(**given), LEADER, SOLVER).study.known.sense == "min"
+
+
+def test_the_bounds_are_the_set_and_defaults_the_start() -> None:
+    from gest_api.vocs import ContinuousVariable
+
+    a = ContinuousVariable(domain=[0.0, 2.0], default_value=0.25)
+    generator = PzosGenerator(vocs(variables={"a": a, "b": [-1.0, 5.0]}), LEADER, SOLVER)
+    known = generator.study.known
+    np.testing.assert_array_equal(known.x0, [0.25, 2.0])
+    assert isinstance(known.domain, pzos.Box)
+    np.testing.assert_array_equal(known.domain.lower, [0.0, -1.0])
+    np.testing.assert_array_equal(known.domain.upper, [2.0, 5.0])
+
+
+def test_all_that_is_wrong_with_vocs_is_said_at_once() -> None:
+    wrong = vocs(
+        variables={"a": {1.0, 2.0}},
+        observables=[],
+        objectives={"f": "MINIMIZE", "g": "MINIMIZE"},
+        constraints={"k": ["LESS_THAN", 0.0]},
+    )
+    with pytest.raises(InvalidInput) as caught:
+        PzosGenerator(wrong, LEADER, SOLVER)
+    assert str(caught.value).startswith("PzosGenerator: 4 faults\n  - vocs.variables = ['a (DiscreteVariable)']: ")
+
+
+def test_a_start_outside_the_bounds_is_refused() -> None:
+    with pytest.raises(InvalidInput, match=r"Problem: x0 = .*a point of the domain"):
+        made(x0=[5.0, 5.0])
+
+
+def test_observables_may_be_arrays() -> None:
+    generator = PzosGenerator(vocs(observables=["both"]), LEADER, SOLVER, x0=[1.0, 1.5], steps=4, seed=7)
+    while points := generator.suggest():
+        generator.ingest([{**p, "both": np.abs(np.array([p["a"], p["b"]]) - 0.3)} for p in points])
+    assert generator.result().x.tobytes() == driven(made()).x.tobytes()
+
+
+def test_results_may_come_in_any_order_and_number() -> None:
+    generator = made()
+    while points := generator.suggest():
+        for point in reversed(points):
+            generator.ingest([evaluated(point)])
+    assert generator.result().x.tobytes() == driven(made()).x.tobytes()
+    assert generator.study.done
+    assert generator.suggest() == []
+    with pytest.raises(ValueError, match="num_points = 1: expected at most 0"):
+        generator.suggest(1)
+
+
+def test_an_unknown_identity_leaves_everything_as_it_was() -> None:
+    generator = made()
+    points = [evaluated(point) for point in generator.suggest()]
+    with pytest.raises(InvalidInput, match=r"^ingest: _id = \[99\]: expected identities that suggest\(\) gave"):
+        generator.ingest([*points, {"a": 0.1}, {**points[0], "_id": 99}])
+    assert generator.ignored == 0
+    assert generator.study.queries == 0
+    generator.ingest(points)
+    assert generator.study.step == 1
+
+
+def test_a_result_told_twice_is_taken_once_and_one_that_changed_is_refused() -> None:
+    generator = made()
+    points = [evaluated(point) for point in generator.suggest()]
+    generator.ingest([points[0], points[0]])
+    with pytest.raises(pzos.InvalidAnswer):
+        generator.ingest([{**points[0], "low": 7.0}])
+    generator.ingest(points)
+    assert (generator.study.step, generator.study.queries) == (1, 5)
+
+
+@pytest.mark.parametrize("low", [None, "much", [[1.0], [1.0, 2.0]], np.inf, [0.5, np.nan]])
+def test_what_is_no_response_is_a_failure(low: Any) -> None:
+    generator = made()
+    points = [evaluated(point) for point in generator.suggest()]
+    generator.ingest([{**points[0], "low": low}, *points[1:]])
+    assert generator.result().failures == 1
+
+
+def test_the_program_that_drives_it_asks_the_followers() -> None:
+    with pytest.raises(RuntimeError, match="asked by the program that drives it"):
+        gest._elsewhere(np.zeros(2))
+
+
+def test_without_the_standard_installed_it_works_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "gest_api.generator", None)
+    assert driven(made()).x.tobytes() == driven(made(seed=7)).x.tobytes()

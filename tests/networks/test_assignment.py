@@ -1,3 +1,5 @@
+"""Equilibria: known optima, laws of flows and costs, and what is refused."""
+
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
@@ -15,29 +17,11 @@ from pzos.networks import (
     NegativeCycle,
     Network,
     UserClass,
-    flow_imbalance,
-    generated_city,
     independent_gap,
 )
+from roads import parallel, water_filling
 
 KNOWN = {"SiouxFalls": 42.31335287107440e5, "Anaheim": 1286032.17109602, "Chicago-Sketch": 17313018.7387477}
-
-
-def parallel(latency: Latency, trips: float, **more: object) -> Network:
-    """Return two nodes joined by parallel links."""
-    links = len(latency)
-    return Network.from_arrays([0] * links, [1] * links, latency, Demand.from_list([0], [1], [trips]), **more)
-
-
-def water_filling(intercept: np.ndarray, slope: np.ndarray, trips: float) -> np.ndarray:
-    """Return the exact equilibrium of parallel affine links: the cheapest k links share one cost."""
-    order = np.argsort(intercept)
-    for k in range(1, order.size + 1):
-        used = order[:k]
-        level = (trips + np.sum(intercept[used] / slope[used])) / np.sum(1 / slope[used])
-        if k == order.size or level <= intercept[order[k]]:
-            break
-    return np.maximum((level - intercept) / slope, 0.0)
 
 
 @settings(max_examples=60, deadline=None)
@@ -73,21 +57,6 @@ def test_public_networks_reach_their_known_optima(public, tntp, name: str) -> No
         unique = network.latency.rise > 0
         np.testing.assert_allclose(answer.flow[unique], volume[unique], atol=1e-4)
         np.testing.assert_allclose(answer.cost[0], cost, rtol=1e-8)
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_reported_gap_agrees_with_an_independent_one(seed: int) -> None:
-    city = generated_city(4, 5, zones=8, congestion=1.5, seed=seed).with_classes([0.5, 1.0, 4.0], [0.3, 0.5, 0.2])
-    tolls = np.random.default_rng(seed).uniform(-0.5, 3.0, city.links)
-    answer = city.assign(tolls, gap=1e-11)
-    assert abs(independent_gap(city, answer.class_flow, tolls)) <= 2e-11
-    assert flow_imbalance(city, answer.class_flow) <= 1e-12
-    loose = city.assign(tolls, gap=1e-3)
-    assert independent_gap(city, loose.class_flow, tolls) == pytest.approx(loose.gap, rel=1e-8, abs=1e-13)
-
-
-def test_an_unbalanced_flow_has_no_gap(city: Network) -> None:
-    assert independent_gap(city, np.zeros(city.links)) == np.inf
 
 
 def test_the_answer_is_a_function_of_the_tolls_on_any_thread(city: Network) -> None:
@@ -165,33 +134,6 @@ def test_a_cycle_that_traffic_closes_is_no_error() -> None:
     np.testing.assert_array_equal(answer.flow, [10, 10, 0, 10])
 
 
-def test_own_latencies_agree_with_the_built_in_ones(city: Network) -> None:
-    base, capacity = city.latency.base, city.latency.capacity
-
-    def cost(link: int, flow: float) -> float:
-        return base[link] * (1.0 + 0.15 * (flow / capacity[link]) ** 4)
-
-    def slope(link: int, flow: float) -> float:
-        return 0.6 * base[link] / capacity[link] * (flow / capacity[link]) ** 3
-
-    own = replace(city, latency=city.latency.with_own(cost, slope))
-    expected, found = city.assign(gap=1e-12), own.assign(gap=1e-12)
-    np.testing.assert_allclose(found.flow, expected.flow, rtol=1e-6, atol=1e-4)
-    assert found.objective == pytest.approx(expected.objective, rel=1e-10)
-
-
-def test_own_latencies_must_increase_and_compile() -> None:
-    network = parallel(Latency.affine([1.0, 1.0], [1.0, 1.0]), 4.0)
-    falling = network.latency.with_own(lambda link, flow: -flow, lambda link, flow: -1.0)
-    with pytest.raises(InvalidInput, match=r"latency of link 0 at flow 0.*increasing"):
-        replace(network, latency=falling).assign()
-    words = network.latency.with_own(lambda link, flow: flow + "minutes", lambda link, flow: 1.0)
-    with pytest.raises(InvalidInput, match="cannot be compiled"):
-        replace(network, latency=words).assign()
-    with pytest.raises(InvalidInput, match="links"):
-        network.latency.with_own(lambda link, flow: flow, lambda link, flow: 1.0, links=[5])
-
-
 def test_a_general_power_below_and_above_one() -> None:
     for power in (0.5, 1.5, 7.3):
         network = parallel(Latency.bpr([1.0, 2.0], [1.0, 0.3], [3.0, 4.0], power), 8.0)
@@ -218,12 +160,6 @@ def test_all_faults_of_a_call_are_told_at_once(city: Network) -> None:
     bad[3] = np.nan
     with pytest.raises(InvalidInput, match=r"tolls\[3\]"):
         city.assign(bad)
-
-
-def test_trips_without_a_way_are_named() -> None:
-    network = Network.from_arrays([0], [1], Latency.affine([1.0], [0.0]), Demand.from_list([0, 1], [1, 0], [1.0, 2.0]))
-    with pytest.raises(InvalidInput, match=r"1 -> 0"):
-        network.assign()
 
 
 def test_paths_add_up_and_skims_are_shortest(city: Network) -> None:

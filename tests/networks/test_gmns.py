@@ -1,4 +1,4 @@
-"""GMNS tables and tables in memory."""
+"""GMNS tables: what is read, what is refused with file and line, and round trips."""
 
 from __future__ import annotations
 
@@ -9,13 +9,22 @@ import numpy as np
 import pytest
 
 from pzos.base.errors import InvalidInput
-from pzos.networks import Network, generated_city, network_from_table, read_gmns, write_gmns
+from pzos.networks import (
+    Network,
+    generated_city,
+    read_gmns,
+    write_gmns,
+)
 
 NODE = "node_id,x_coord,y_coord,zone_id\n10,0,0,1\n20,1,0,\n30,2,0,2\n"
+
+
 LINK = (
     "link_id,from_node_id,to_node_id,directed,length,lanes,capacity,free_speed,vdf_fftt\n"
     "1,10,20,0,1.5,2,900,60,\n2,20,30,1,1,1,1000,,0.5\n"
 )
+
+
 DEMAND = "o_zone_id,d_zone_id,volume\n1,2,100\n\n2,2,7\n"
 
 
@@ -83,37 +92,3 @@ def test_what_the_format_cannot_hold_is_refused(tmp_path: Path, city: Network) -
     steep = replace(city, latency=replace(city.latency, base=0 * city.latency.base))
     with pytest.raises(InvalidInput, match="free-flow time"):
         write_gmns(steep, tmp_path)
-
-
-def test_tables_in_memory() -> None:
-    links = {"from": [1, 2, 1], "to": [2, 3, 3], "free_flow_time": [1.0, 1.0, 5.0], "capacity": [10, 10, 10]}
-    trips = {"origin": [1], "destination": [3], "trips": [4]}
-    network = network_from_table(links, trips, {"node": [1, 3], "x": [0, 1], "y": [0, 1]})
-    assert network.node_ids.tolist() == [1, 3, 2]
-    assert network.assign().flow.tolist() == [4, 4, 0]
-    assert network.coordinates is not None
-    assert np.isnan(network.coordinates[2]).all()
-    shut = network_from_table(links, trips, closed=[2])
-    assert shut.first_thru == 1
-    assert shut.assign().flow.tolist() == [0, 0, 4]
-    low = network_from_table(links, trips, first_thru=3)
-    assert low.assign().flow.tolist() == [0, 0, 4]
-    constant = network_from_table({k: v for k, v in links.items() if k != "capacity"}, trips)
-    assert (constant.latency.rise == 0).all()
-
-
-def test_tables_in_memory_with_faults() -> None:
-    with pytest.raises(InvalidInput, match=r"(?s)2 faults.*links\['to'\].*trips\['trips'\]"):
-        network_from_table({"from": [1], "free_flow_time": [1]}, {"origin": [1], "destination": [2], "trips": ["x"]})
-    with pytest.raises(InvalidInput, match="1 rows"):
-        network_from_table(
-            {"from": [1], "to": [2], "free_flow_time": [1], "b": [1, 2]},
-            {"origin": [1], "destination": [2], "trips": [1]},
-        )
-
-
-def test_data_frames_are_tables() -> None:
-    pandas = pytest.importorskip("pandas")
-    links = pandas.DataFrame({"from": [1, 2], "to": [2, 1], "free_flow_time": [1.0, 2.0]})
-    trips = pandas.DataFrame({"origin": [1], "destination": [2], "trips": [3.0]})
-    assert network_from_table(links, trips).assign().total_travel_time == 3.0

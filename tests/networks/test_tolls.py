@@ -1,38 +1,24 @@
+"""Toll problems and their search: starts, the uniform toll, and never worse than either."""
+
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
 import pzos
-from pzos.base.errors import InvalidInput
-from pzos.networks import Demand, Latency, Network, TollFollower, UserClass, toll_report
-
-
-def pigou(trips: float = 1.0) -> Network:
-    """Return a constant road of time 1 beside one of time v."""
-    return Network.from_arrays(
-        [0, 0], [1, 1], Latency.affine([1.0, 0.0], [0.0, 1.0]), Demand.from_list([0], [1], [trips])
-    )
-
-
-@pytest.mark.parametrize("objective", ["revenue", "travel_time", "emissions", "toll_squares",
-                                       {"revenue": 1.0, "travel_time": -0.3, "toll_squares": -0.1}])  # fmt: skip
-@pytest.mark.parametrize("classes", [None, [1]])
-def test_gradients_of_every_objective_are_exact(city: Network, objective, classes) -> None:
-    two = city.with_classes([1.0, 2.0])
-    problem = two.toll_problem([0, 5, 9], objective, classes=classes, x0=[0.3, 0.7, 0.2])
-    y = problem.follower.function(problem.x0).y
-    value = problem.leader(problem.x0, y)
-    rng = np.random.default_rng(0)
-    for part, point in (("x", problem.x0), ("y", y)):
-        direction = rng.standard_normal(point.size)
-        h = 1e-4 * (1.0 + np.abs(point).max())
-        ends = [
-            (problem.x0 + s * h * direction, y) if part == "x" else (problem.x0, y + s * h * direction) for s in (1, -1)
-        ]
-        slope = (problem.leader.value(*ends[0]) - problem.leader.value(*ends[1])) / (2 * h)
-        expected = float((value.grad_x if part == "x" else value.grad_y) @ direction)
-        assert slope == pytest.approx(expected, rel=1e-5, abs=1e-6)
+from pzos.base.errors import FollowerFailure, InvalidInput
+from pzos.networks import (
+    Demand,
+    Latency,
+    Network,
+    TollFollower,
+    UserClass,
+    best_uniform,
+    generated_city,
+    optimise_tolls,
+)
+from pzos.networks.tolls import marginal_cost_trials, value_at
+from roads import pigou
 
 
 def test_pigou_toll_of_a_half_halves_the_congestion() -> None:
@@ -66,21 +52,6 @@ def test_only_chosen_classes_pay() -> None:
     assert problem.leader.value(problem.x0, y) == pytest.approx(0.0, abs=1e-9)
 
 
-def test_own_objectives_and_their_faults(city: Network) -> None:
-    problem = city.toll_problem([3], lambda x, v: (float(v[3]), np.zeros(1), np.eye(city.links)[3]))
-    assert problem.sense == "min"
-    y = problem.follower.function(problem.x0).y
-    assert problem.leader.value(problem.x0, y) == y[3]
-    with pytest.raises(InvalidInput, match="grad_flow"):
-        city.toll_problem([3], lambda x, v: 1.0)
-    with pytest.raises(InvalidInput, match=r"(?s)2 faults.*classes.*objective"):
-        city.toll_problem([3], "profit", classes=[4])
-    with pytest.raises(InvalidInput, match="each link once"):
-        city.toll_problem([3, 3])
-    with pytest.raises(InvalidInput, match="exactly one link"):
-        city.toll_problem([(1, 1)])
-
-
 def test_caps_and_other_sets_become_the_domain(city: Network) -> None:
     assert isinstance(city.toll_problem().domain, pzos.Nonnegative)
     assert isinstance(city.toll_problem(upper=2.0).domain, pzos.Box)
@@ -97,14 +68,80 @@ def test_the_answers_carry_their_gap_and_repeat(city: Network) -> None:
     assert np.array_equal(first.y, second.y)
 
 
-def test_report_adds_up(city: Network) -> None:
-    network = city.with_classes([0.5, 2.0])
-    best = network.assign(np.full(network.links, 0.4))
-    report = toll_report(network.assign(), best, np.arange(network.links))
-    rows = {name: (before, after) for name, before, after in report.rows()}
-    assert rows["revenue"][1] == pytest.approx(0.4 * best.flow.sum())
-    worth = [0.5, 2.0]
-    times = [[float(a.time @ a.class_flow[k]) for k in (0, 1)] for a in (report.before, report.after)]
-    saved = sum(w * (times[0][k] - times[1][k]) for k, w in enumerate(worth))
-    assert report.net_benefit == pytest.approx(saved, rel=1e-6, abs=1e-3)
-    assert len(report.link_rows(5)) == 5
+def test_marginal_cost_tolls_lead_to_the_system_optimum(city: Network) -> None:
+    problem = city.toll_problem(None, "travel_time")
+    best = city.system_optimum().total_travel_time
+    free = city.assign().total_travel_time
+    values = [trial.value for trial in marginal_cost_trials(problem, 8)]
+    assert (values[-1] - best) <= 0.01 * (free - best)
+
+
+def test_the_search_is_never_worse_than_its_start(city: Network) -> None:
+    problem = city.toll_problem([0, 5, 9, 20], "revenue", upper=4.0)
+    found = optimise_tolls(problem, 4.0, queries=40, progress=False)
+    assert found.queries <= 40
+    assert found.untolled == 0.0
+    assert found.value >= max(found.start.value, found.uniform.value)
+    assert found.value == pytest.approx(value_at(problem, found.x), rel=1e-12)
+    assert problem.domain.contains(found.x)
+
+
+def test_a_result_that_is_worse_than_the_start_is_not_taken(city: Network) -> None:
+    problem = city.toll_problem([0, 5], "travel_time", upper=2.0)
+    wild = pzos.PZOS(step=1e3, radius=0.1)
+    found = optimise_tolls(problem, 2.0, wild, queries=30, progress=False)
+    assert found.value <= found.start.value
+
+
+def test_uniform_tolls_of_pigou() -> None:
+    network = Network.from_arrays(
+        [0, 0], [1, 1], Latency.affine([1.0, 0.0], [0.0, 1.0]), Demand.from_list([0], [1], [1.0])
+    )
+    problem = network.toll_problem([1], "travel_time")
+    assert best_uniform(problem, 1.0, 11).toll == pytest.approx(0.5)
+    assert best_uniform(problem, 1.0, 11).value == pytest.approx(0.75)
+    found = optimise_tolls(problem, 1.0, queries=20, progress=False)
+    assert found.uniform.toll == pytest.approx(0.5)
+    with pytest.raises(InvalidInput, match="highest"):
+        best_uniform(problem, 0.0)
+    with pytest.raises(InvalidInput, match="points"):
+        best_uniform(problem, 1.0, 1)
+    with pytest.raises(InvalidInput, match=r"(?s)2 faults.*uniform.*queries"):
+        optimise_tolls(problem, 1.0, uniform=1, queries=3)
+
+
+def test_followers_that_do_not_answer_are_named(city: Network) -> None:
+    def broken(x: np.ndarray) -> np.ndarray:
+        raise RuntimeError("the model crashed")
+
+    problem = city.toll_problem([0], "travel_time", follower=broken, upper=1.0)
+    assert not list(marginal_cost_trials(problem, 3))  # nothing is known of other models
+    with pytest.raises(FollowerFailure, match="crashed"):
+        value_at(problem, np.zeros(1))
+
+
+def test_classes_that_pay_set_the_value_of_marginal_costs() -> None:
+    city = generated_city(4, 4, zones=6, congestion=1.5, seed=2)
+    dear = city.with_classes([3.0])
+    one = list(marginal_cost_trials(city.toll_problem(None, "travel_time"), 2))
+    three = list(marginal_cost_trials(dear.toll_problem(None, "travel_time"), 2))
+    np.testing.assert_allclose(three[0].x, 3 * one[0].x, rtol=1e-9)
+    assert three[1].value == pytest.approx(one[1].value, rel=1e-6)
+
+
+def test_faults_of_a_toll_problem_are_told_together(city: Network) -> None:
+    with pytest.raises(InvalidInput, match=r"(?s)3 faults.*x0.*lower.*upper"):
+        city.toll_problem([0, 1], x0=[1, 2, 3], lower=[0], upper=[1, 2, 3])
+    with pytest.raises(InvalidInput, match="a finite number"):
+        city.toll_problem([0], {"revenue": "much"})
+    with pytest.raises(InvalidInput, match="upper >= lower"):
+        city.toll_problem([0], lower=2.0, upper=1.0)
+
+
+def test_the_choices_of_a_search_are_worth_what_it_says():
+    city = generated_city(3, 3, zones=4, congestion=1.5, seed=1)
+    problem = city.toll_problem([0, 1, 2], "travel_time", upper=5.0)
+    found = optimise_tolls(problem, 5.0, queries=25, uniform=4, marginal=2)
+    none, uniform, best = found.choices().values()
+    assert [value_at(problem, x) for x in (none, uniform, best)] == [found.untolled, found.uniform.value, found.value]
+    assert found.value <= found.uniform.value <= found.untolled

@@ -22,6 +22,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 from math import isfinite
+from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -29,6 +30,8 @@ import numpy.typing as npt
 
 from pzos.base.errors import InvalidInput
 from pzos.base.types import Matrix, Vector, as_number, float_array
+
+_FAULTS_SHOWN = 20  # of a file with more, the rest is only counted
 
 
 def shown(value: Any, limit: int = 60) -> str:
@@ -175,6 +178,12 @@ def check_fields(value: Any) -> None:
     faults.raise_if_any()
 
 
+def set_fields(value: Any, **fields: Any) -> None:
+    """Set fields of a frozen dataclass, from inside its ``__init__`` or ``__post_init__`` and nowhere else."""
+    for name, content in fields.items():
+        object.__setattr__(value, name, content)
+
+
 def frozen_numbers(faults: Faults, name: str, value: npt.ArrayLike) -> Vector:
     """Return a number or a vector as a read-only float64 array, or note that it is neither (and return zero)."""
     try:
@@ -214,7 +223,12 @@ def frozen_array(faults: Faults, name: str, value: npt.ArrayLike) -> npt.NDArray
 
 
 def check_entries(
-    faults: Faults, name: str, array: npt.NDArray[np.float64], good: npt.NDArray[np.bool_], expected: str
+    faults: Faults,
+    name: str,
+    array: npt.NDArray[np.float64],
+    good: npt.NDArray[np.bool_],
+    expected: str,
+    remedy: str = "correct it",
 ) -> None:
     """Note the first bad entry of ``array`` by its position, and how many there are."""
     if good.all():
@@ -223,7 +237,7 @@ def check_entries(
     place = f"{name}[{', '.join(map(str, where))}]" if where else name
     count = int(good.size - np.count_nonzero(good))
     others = f" ({count} entries are wrong)" if count > 1 else ""
-    faults.check(False, place, float(array[where]), expected, f"correct it{others}")
+    faults.check(False, place, float(array[where]), expected, f"{remedy}{others}")
 
 
 def frozen_vector(
@@ -278,3 +292,36 @@ def not_finite(where: str, rows: Matrix, single: bool) -> InvalidInput:
     x = rows[0] if single else rows
     check_entries(faults, "x", x, np.isfinite(x), "a finite number")
     return faults.error()
+
+
+class FileFaults:
+    """Collects the faults of one file, each with its line, and raises them together."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self.messages: list[str] = []
+
+    def add(self, line: int | None, message: str) -> None:
+        """Note a fault on a line (None: the file as a whole)."""
+        place = f"{self.path.name}:{line}" if line else f"{self.path.name}"
+        self.messages.append(f"{place}: {message}")
+
+    def raise_if_any(self) -> None:
+        """Raise one InvalidInput with all faults (the first twenty, and how many more)."""
+        if not self.messages:
+            return
+        listing = self.messages[:_FAULTS_SHOWN]
+        if len(self.messages) > _FAULTS_SHOWN:
+            listing.append(f"and {len(self.messages) - _FAULTS_SHOWN} more faults in this file")
+        head = f"{self.path}: " if len(listing) == 1 else f"{self.path}: {len(self.messages)} faults\n  - "
+        raise InvalidInput(head + "\n  - ".join(listing))
+
+
+def read_lines(path: str | Path) -> list[str]:
+    """Return the lines of a text file, or say plainly that it cannot be read."""
+    try:
+        return Path(path).read_text(encoding="utf-8-sig", errors="replace").splitlines()
+    except OSError as error:
+        raise InvalidInput(
+            f"{path}: cannot be read ({error.strerror}): expected a text file; check the path"
+        ) from error

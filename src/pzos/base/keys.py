@@ -16,7 +16,7 @@ from math import sqrt
 import numpy as np
 from numpy.random import Generator, Philox
 
-from pzos.base.checks import check_fields, checked, whole
+from pzos.base.checks import check_fields, checked, set_fields, whole
 from pzos.base.types import Matrix, Vector, dot
 
 #: What a seed must be: it fills one word of the generator's key.
@@ -65,7 +65,7 @@ class Keys:
 
     def __post_init__(self) -> None:
         check_fields(self)
-        object.__setattr__(self, "seed", int(self.seed))
+        set_fields(self, seed=int(self.seed))
 
     def generator(self, role: Role, step: int = 0, index: int = 0) -> Generator:
         """Return a generator of its own for this address, free to be consumed."""

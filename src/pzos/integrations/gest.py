@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from pzos.base.checks import Faults
+from pzos.base.checks import Faults, Must, whole
+from pzos.base.errors import InvalidInput
 from pzos.base.types import Query, Sense
 from pzos.methods.solver import AnySolver
 from pzos.problem.leader import Leader
@@ -21,6 +22,7 @@ from pzos.problem.sets import Box
 from pzos.study.result import Result
 from pzos.study.study import Study
 
+#: Queries a step may have before identities (step * this + index) of two steps would meet.
 _PER_STEP = 10**6
 
 
@@ -76,43 +78,32 @@ class PzosGenerator:
         waiting = [] if self.study.done else self.study.ask()
         waiting = [query for query in waiting if _identity(query) not in self._handed_out]
         if num_points is not None:
-            if num_points > len(waiting):
-                raise ValueError(
-                    f"suggest: num_points = {num_points}: expected at most {len(waiting)}, the queries this step still "
-                    "has; ingest results first, or ask with num_points=None"
-                )
+            _at_most(len(waiting)).require("suggest", "num_points", num_points)
             waiting = waiting[:num_points]
         self._handed_out |= {_identity(query): query for query in waiting}
+        return [self._point(query) for query in waiting]
+
+    def _point(self, query: Query) -> dict[str, Any]:
+        entries = {name: float(entry) for name, entry in zip(self.vocs.variable_names, query.x, strict=True)}
         constants = {name: constant.value for name, constant in self.vocs.constants.items()}
-        names = self.vocs.variable_names
-        return [
-            {
-                **{name: float(entry) for name, entry in zip(names, query.x, strict=True)},
-                **constants,
-                "_id": _identity(query),
-            }
-            for query in waiting
-        ]
+        return {**entries, **constants, "_id": _identity(query)}
 
     def ingest(self, results: list[dict[str, Any]]) -> None:
         """Take the responses to suggested points; points from elsewhere (no ``_id``) cannot be used and are counted."""
-        unknown = [row["_id"] for row in results if "_id" in row and row["_id"] not in self._handed_out]
+        ours = [row for row in results if "_id" in row]
+        unknown = [row["_id"] for row in ours if row["_id"] not in self._handed_out]
         if unknown:
-            raise ValueError(
+            raise InvalidInput(
                 f"ingest: _id = {unknown}: expected identities that suggest() gave; leave out points of others"
             )
-        for row in results:
-            if "_id" not in row:
-                self.ignored += 1
-                continue
-            query = self._handed_out[row["_id"]]
+        self.ignored += len(results) - len(ours)
+        for query, row in [(self._handed_out[row["_id"]], row) for row in ours]:
             response = self._response(row)
             if response is None:
                 self.study.fail(query, "the evaluation gave no finite response")
             else:
                 self.study.tell(query, response)
-            if query.step < self.study.step:
-                self._handed_out = {key: q for key, q in self._handed_out.items() if q.step >= self.study.step}
+        self._handed_out = {key: query for key, query in self._handed_out.items() if query.step >= self.study.step}
 
     def _response(self, row: Mapping[str, Any]) -> Any:
         try:
@@ -129,6 +120,16 @@ class PzosGenerator:
     def result(self) -> Result:
         """Return what is known so far."""
         return self.study.result()
+
+
+def _at_most(count: int) -> Must:
+    """What the number of points asked for must be: the queries of a step depend on the answers to the step before."""
+    return whole(
+        0,
+        "ingest results first, or ask with num_points=None",
+        most=count,
+        expected=f"at most {count}, the queries this step still has",
+    )
 
 
 def _identity(query: Query) -> int:

@@ -1,9 +1,13 @@
 """The public names of pzos.networks."""
 
-from .assignment import Assignment as Assignment, PathFlow as PathFlow
+from .assignment import (
+    AboveGap as AboveGap,
+    Assignment as Assignment,
+    NegativeCycle as NegativeCycle,
+    PathFlow as PathFlow,
+)
 from .city import generated_city as generated_city
 from .demand import Demand as Demand, UserClass as UserClass
-from .errors import AboveGap as AboveGap, NegativeCycle as NegativeCycle
 from .gap import flow_imbalance as flow_imbalance, independent_gap as independent_gap
 from .gmns import read_gmns as read_gmns, write_gmns as write_gmns
 from .latency import Latency as Latency

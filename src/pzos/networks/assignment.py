@@ -13,15 +13,38 @@ import numpy as np
 import numpy.typing as npt
 
 from pzos.base.checks import Faults
+from pzos.base.errors import InvalidInput, NotConverged
 from pzos.base.types import Matrix, Vector
 from pzos.networks.demand import Indices
 from pzos.networks.equilibrium import solver
 from pzos.networks.equilibrium.trees import find_potential, grow_tree, tree_space
-from pzos.networks.errors import AboveGap, NegativeCycle
 from pzos.networks.latency import FLOW
 
 if TYPE_CHECKING:
     from pzos.networks.network import Network
+
+
+class NegativeCycle(InvalidInput):
+    """Tolls (subsidies) make a round trip earn money at equilibrium; ``nodes`` names it, first node repeated."""
+
+    def __init__(self, nodes: tuple[int, ...], cost: float, user_class: str) -> None:
+        self.nodes = nodes
+        way = " -> ".join(str(node) for node in nodes)
+        super().__init__(
+            f"tolls: the cycle {way} costs {cost:.6g} for class {user_class!r}: expected no cycle of negative cost; "
+            "travellers would drive round it for ever, so raise the tolls (lower the subsidies) on its links"
+        )
+
+
+class AboveGap(NotConverged):
+    """The equilibrium was not reached to the gap asked for; ``gap`` and ``rounds`` say how far it got."""
+
+    def __init__(self, asked: float, gap: float, rounds: int) -> None:
+        self.asked, self.gap, self.rounds = asked, gap, rounds
+        super().__init__(
+            f"assign: relative gap {gap:.3e} after {rounds} rounds, asked for {asked:.1e}; "
+            "ask for a larger gap, allow more rounds, or pass above_gap='return' and look at Assignment.converged"
+        )
 
 
 class PathFlow(NamedTuple):
@@ -58,9 +81,9 @@ class Assignment:
         """Return the flow of each class (row) on each link (column)."""
         trips, order, paths = self.network.prepared.trips, self.network.prepared.order, self._outcome.paths
         count = int(paths.first[-1])
-        kind_of_pair = np.repeat(trips.group_class, np.diff(trips.first))
-        kind = np.repeat(np.repeat(kind_of_pair, np.diff(paths.first)), np.diff(paths.start[: count + 1]))
-        amount = np.repeat(paths.flow[:count], np.diff(paths.start[: count + 1]))
+        lengths = np.diff(paths.start[: count + 1])
+        kind = np.repeat(np.repeat(trips.pair_class, np.diff(paths.first)), lengths)
+        amount = np.repeat(paths.flow[:count], lengths)
         place = kind.astype(np.int64) * order.size + paths.pool[: paths.start[count]]
         flat = np.bincount(place, weights=amount, minlength=len(self.network.classes) * order.size)
         result = np.empty((len(self.network.classes), order.size))
@@ -76,6 +99,13 @@ class Assignment:
     def cost(self) -> Matrix:
         """Return what each class (row) pays on each link (column), in its units of time."""
         return self.time + fixed_costs(self.network, self.tolls)
+
+    @property
+    def largest_toll(self) -> Vector:
+        """Return, per link, the toll that is largest in size over the classes."""
+        row = np.argmax(np.abs(self.tolls), axis=0)
+        largest: Vector = self.tolls[row, np.arange(self.network.links)]
+        return largest
 
     @cached_property
     def objective(self) -> float:
@@ -148,8 +178,9 @@ def _along_tree(
 
 def fixed_costs(network: Network, tolls: Matrix) -> Matrix:
     """Return the part of each class's link costs that does not depend on flow, in units of time."""
-    worth = np.array([[group.value_of_time] for group in network.classes])
-    fixed: Matrix = (network.toll_factor * network.toll + tolls) / worth + network.distance_factor * network.length
+    fixed: Matrix = (
+        network.toll_factor * network.toll + tolls
+    ) / network.worth + network.distance_factor * network.length
     return fixed
 
 
@@ -182,10 +213,10 @@ def assign(
     table = checked_tolls(network, tolls)
     ready = network.prepared
     begin = time.perf_counter()
-    worth = np.array([[group.value_of_time] for group in network.classes])
-    fixed = ready.base + (table / worth)[:, ready.order]
+    fixed = ready.base + (table / network.worth)[:, ready.order]
     effort = solver.Effort(rounds=int(rounds))
-    outcome = solver.equilibrate(ready.graph, ready.trips, fixed, ready.law, float(gap), effort)
+    with np.errstate(all="ignore"):  # compiled code does not warn; with JIT off NumPy would, of codes that wrap round
+        outcome = solver.equilibrate(ready.graph, ready.trips, fixed, ready.law, float(gap), effort)
     seconds = time.perf_counter() - begin
     if outcome.status == solver.CYCLE:
         raise _cycle(network, outcome, fixed)
@@ -220,7 +251,6 @@ def system_optimum(network: Network, gap: float) -> Assignment:
     """
     social = replace(network, latency=network.latency.marginal(), toll_factor=0.0, distance_factor=0.0)
     best = social.assign(None, gap)
-    worth = np.array([[group.value_of_time] for group in network.classes])
-    tolls = best.flow * network.latency.slope(best.flow) * worth
+    tolls = best.flow * network.latency.slope(best.flow) * network.worth
     plain = replace(network, toll_factor=0.0, distance_factor=0.0)
     return replace(best, network=plain, tolls=np.ascontiguousarray(tolls))

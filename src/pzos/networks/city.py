@@ -6,12 +6,12 @@ It is the embedded default where no data are at hand; every number is a pure fun
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
-from pzos.base.checks import Faults
+from pzos.base.checks import Faults, positive
 from pzos.base.keys import Keys, Role
 from pzos.base.types import Matrix, Vector
-from pzos.networks.demand import Demand
+from pzos.networks.demand import Demand, Indices
+from pzos.networks.gap import sparse_graph
 from pzos.networks.latency import Latency
 from pzos.networks.network import Network
 
@@ -33,7 +33,7 @@ def generated_city(
     faults = Faults("generated_city")
     faults.check(rows >= 2 and columns >= 2, "rows, columns", (rows, columns), "at least 2 each", "try 7, 7")
     faults.check(2 <= zones <= rows * columns, "zones", zones, f"2 to {rows * columns}", "at most one per crossing")
-    faults.check(bool(congestion > 0), "congestion", congestion, "a positive number", "try 1.0")
+    positive("try 1.0").note(faults, "congestion", congestion)
     faults.raise_if_any()
     draw = Keys(seed).generator(Role.INSTANCE)
     x, y = np.meshgrid(np.arange(columns, dtype=np.float64), np.arange(rows, dtype=np.float64))
@@ -57,7 +57,7 @@ def generated_city(
     )  # fmt: skip
 
 
-def _streets(rows: int, columns: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+def _streets(rows: int, columns: int) -> tuple[Indices, Indices, Indices]:
     ends: list[tuple[int, int, int]] = []
     for row in range(rows):
         for column in range(columns):
@@ -87,14 +87,10 @@ def _gravity(places: Matrix, weight: Matrix) -> Matrix:
     return table
 
 
-def _filling(
-    tail: npt.NDArray[np.int64], head: npt.NDArray[np.int64], free: Vector, capacity: Vector, trips: Matrix
-) -> float:
+def _filling(tail: Indices, head: Indices, free: Vector, capacity: Vector, trips: Matrix) -> float:
     """Return the factor that fills the average link, by free-flow paths, to half its capacity."""
-    from scipy.sparse import csr_array
     from scipy.sparse.csgraph import dijkstra
 
-    size = int(max(tail.max(), head.max())) + 1
-    graph = csr_array((free, (tail, head)), shape=(size, size))
+    graph = sparse_graph(tail, head, free, 1 + int(max(tail.max(), head.max())))
     times = dijkstra(graph, indices=np.arange(trips.shape[0]))[:, : trips.shape[0]]
     return float(0.5 * np.sum(capacity * free) / np.sum(trips * times))

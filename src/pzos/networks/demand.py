@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from pzos.base.checks import Faults
+from pzos.base.checks import Faults, check_fields, checked, instance_of, positive
 from pzos.base.types import Matrix, Vector
 
 Indices = npt.NDArray[np.int64]
@@ -55,15 +55,18 @@ class Demand:
         return Demand(pairs // span, pairs % span, summed)
 
     @property
+    def highest(self) -> int:
+        """Return the largest node number that a trip starts or ends at (0 without trips)."""
+        return int(max(self.origin.max(initial=0), self.destination.max(initial=0)))
+
+    @property
     def total(self) -> float:
         """Return the number of trips between different nodes."""
         return float(self.trips.sum())
 
     def scaled(self, factor: float) -> Demand:
         """Return the same demand times ``factor``."""
-        faults = Faults("Demand.scaled")
-        faults.check(bool(np.isfinite(factor) and factor > 0), "factor", factor, "a positive number", "try 0.5")
-        faults.raise_if_any()
+        positive("try 0.5").require("Demand.scaled", "factor", factor)
         return Demand(self.origin, self.destination, self.trips * float(factor))
 
     def matrix(self, size: int) -> Matrix:
@@ -77,14 +80,11 @@ class Demand:
 class UserClass:
     """Travellers who weigh a toll alike: a toll of p costs them p / ``value_of_time`` units of travel time."""
 
-    demand: Demand
-    value_of_time: float = 1.0
+    demand: Demand = checked(instance_of(Demand, "a Demand", "use Demand.from_matrix"))
+    value_of_time: float = checked(
+        positive("money per unit of travel time; 1.0 if tolls are in units of time"), default=1.0
+    )
     name: str = "all"
 
     def __post_init__(self) -> None:
-        faults = Faults("UserClass")
-        faults.check(isinstance(self.demand, Demand), "demand", self.demand, "a Demand", "use Demand.from_matrix")
-        worth = self.value_of_time
-        faults.check(bool(np.isfinite(worth) and worth > 0), "value_of_time", worth, "a positive number",
-                     "money per unit of travel time; 1.0 if tolls are in units of time")  # fmt: skip
-        faults.raise_if_any()
+        check_fields(self)

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from pzos.base.types import Matrix, Vector
 from pzos.networks.assignment import checked_tolls, fixed_costs
+from pzos.networks.demand import Indices
 from pzos.networks.network import Network
 
 
@@ -50,23 +51,27 @@ def flow_imbalance(network: Network, class_flow: Matrix) -> float:
     return worst
 
 
-def _shortest(network: Network, cost: Vector, origin: Any, destination: Any) -> Vector:
+def _shortest(network: Network, cost: Vector, origin: Indices, destination: Indices) -> Vector:
     """Return the cost of the shortest path of each pair; closed zones get a second node that traffic starts from."""
-    from scipy.sparse import csr_array
     from scipy.sparse.csgraph import bellman_ford, dijkstra
 
     closed = network.first_thru
     tail = np.where(network.tail < closed, network.tail + network.nodes, network.tail)
-    size = network.nodes + closed
-    # Of parallel links only the cheapest matters; a sparse matrix would add them up.
-    best = np.lexsort((cost, network.head, tail))
-    new = np.ones(best.size, dtype=bool)
-    new[1:] = (np.diff(tail[best]) != 0) | (np.diff(network.head[best]) != 0)
-    keep = best[new]
-    graph = csr_array((cost[keep], (tail[keep], network.head[keep])), shape=(size, size))
+    graph = sparse_graph(tail, network.head, cost, network.nodes + closed)
     starts = np.unique(origin)
     sources = np.where(starts < closed, starts + network.nodes, starts)
     method = dijkstra if cost.min() >= 0 else bellman_ford
     distance = np.atleast_2d(method(graph, indices=sources))
     result: Vector = distance[np.searchsorted(starts, origin), destination]
     return result
+
+
+def sparse_graph(tail: Indices, head: Indices, cost: Vector, nodes: int) -> Any:
+    """Return the links as scipy's matrix; of parallel links only the cheapest counts, while scipy would add them up."""
+    from scipy.sparse import csr_array
+
+    best = np.lexsort((cost, head, tail))
+    new = np.ones(best.size, dtype=bool)
+    new[1:] = (np.diff(tail[best]) != 0) | (np.diff(head[best]) != 0)
+    keep = best[new]
+    return csr_array((cost[keep], (tail[keep], head[keep])), shape=(nodes, nodes))

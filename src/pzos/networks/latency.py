@@ -19,7 +19,7 @@ import numpy.typing as npt
 from pzos.base.checks import Faults
 from pzos.base.errors import InvalidInput
 from pzos.base.types import Matrix, Vector
-from pzos.networks.equilibrium.compiled import compiled, inlined
+from pzos.games._compile import compiled, inlined
 
 LinkFunction = Callable[[int, float], float]
 
@@ -112,6 +112,11 @@ class Latency:
                 values[link] = function(int(link), float(flow[link]))
         return values
 
+    @property
+    def b(self) -> Vector:
+        """Return the rise as a multiple of the free-flow time, as files write it (0 where that time is 0)."""
+        return np.divide(self.rise, self.base, out=np.zeros(self.base.size), where=self.base > 0)
+
     def marginal(self) -> Latency:
         """Return the marginal social cost  t(v) + v t'(v): its equilibrium is the system optimum."""
         if self.own is not None:
@@ -120,6 +125,25 @@ class Latency:
                 "for your own functions t give Latency.with_own(t + v t', its derivative)"
             )
         return replace(self, rise=self.rise * (1.0 + self.power))
+
+    def check_own(self, most: float) -> None:
+        """Try the user's own latencies at flows up to ``most``: finite, not falling, slope not negative."""
+        if self.own is None:
+            return
+        faults = Faults("Latency.with_own")
+        before = np.full(self.own.links.size, -np.inf)
+        for share in (0.0, 0.01, 0.1, 0.5, 1.0):
+            flow = np.full(self.base.size, share * most)
+            time, slope = self.time(flow)[self.own.links], self.slope(flow)[self.own.links]
+            good = np.isfinite(time) & np.isfinite(slope) & (slope >= 0) & (time >= before)
+            if not good.all():
+                which = int(np.argmin(good))
+                faults.check(False, f"latency of link {int(self.own.links[which])} at flow {share * most:g}",
+                             (float(time[which]), float(slope[which])), "finite, increasing times and slopes >= 0",
+                             "check cost and slope for flows from 0 to the whole demand")  # fmt: skip
+                break
+            before = time * (1.0 - 1e-12)
+        faults.raise_if_any()
 
     def law(self, order: npt.NDArray[np.int64]) -> Law:
         """Return the latencies as the compiled solver reads them, with the links in ``order``."""

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from pzos.base.errors import MissingExtra
 from pzos.base.types import Matrix, Vector
 from pzos.networks.assignment import Assignment
+from pzos.networks.gap import sparse_graph
 from pzos.networks.network import Network
 
 _GREY, _DARK = "0.72", "0.25"
@@ -34,7 +35,7 @@ def draw_map(before: Assignment, after: Assignment, path: str | Path | None = No
         raise MissingExtra("matplotlib", "plot", "drawing a map") from error
     network = after.network
     places = layout(network)
-    toll = _largest_toll(after)
+    toll = after.largest_toll
     scale, norm = _colours(toll)
     figure = Figure(figsize=(11.0, 5.6), layout="constrained")
     FigureCanvasAgg(figure)
@@ -54,13 +55,6 @@ def draw_map(before: Assignment, after: Assignment, path: str | Path | None = No
     if path is not None:
         figure.savefig(path, dpi=150)
     return figure
-
-
-def _largest_toll(state: Assignment) -> Vector:
-    """Return, per link, the toll that is largest in size over the classes."""
-    row = np.argmax(np.abs(state.tolls), axis=0)
-    result: Vector = state.tolls[row, np.arange(state.tolls.shape[1])]
-    return result
 
 
 def _colours(toll: Vector) -> tuple[Any, Any]:
@@ -147,17 +141,12 @@ def _filled(network: Network, places: Matrix) -> Matrix:
 
 def _by_travel_time(network: Network) -> Matrix:
     """Place nodes so that distances on paper resemble free-flow times: classical scaling from landmarks."""
-    from scipy.sparse import csr_array
     from scipy.sparse.csgraph import dijkstra
 
     positive = network.latency.base[network.latency.base > 0]
     least = 0.1 * float(np.median(positive)) if positive.size else 1.0
     time = np.maximum(network.latency.base, least)
-    order = np.lexsort((time, network.head, network.tail))
-    new = np.ones(order.size, dtype=bool)
-    new[1:] = (np.diff(network.tail[order]) != 0) | (np.diff(network.head[order]) != 0)
-    keep = order[new]
-    graph = csr_array((time[keep], (network.tail[keep], network.head[keep])), shape=(network.nodes, network.nodes))
+    graph = sparse_graph(network.tail, network.head, time, network.nodes)
     marks = np.unique(np.linspace(0, network.nodes - 1, min(_LANDMARKS, network.nodes)).astype(int))
     far = np.atleast_2d(dijkstra(graph, directed=False, indices=marks))
     far = np.where(np.isfinite(far), far, 1.5 * far[np.isfinite(far)].max())

@@ -1,4 +1,7 @@
-"""A road network: links with latencies, zones, and the travellers between them. A frozen description."""
+"""A road network: links with latencies, zones, and the travellers between them. A frozen description.
+
+``Prepared`` is the same as the compiled solver reads it: links sorted by tail, demand by class and origin.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +13,11 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from pzos.base.checks import Faults
+from pzos.base.checks import Faults, is_whole
 from pzos.base.types import Matrix, Vector
 from pzos.networks.demand import Demand, Indices, UserClass
-from pzos.networks.equilibrium.compiled import compiled
-from pzos.networks.equilibrium.paths import Trips
-from pzos.networks.equilibrium.trees import Graph, Whole, grow_tree, tree_space
+from pzos.networks.equilibrium.paths import Trips, out_of_reach
+from pzos.networks.equilibrium.trees import Graph
 from pzos.networks.latency import Latency, Law
 
 if TYPE_CHECKING:
@@ -70,12 +72,12 @@ class Network:
         """Build a network from arrays with one entry per link; ``demand`` is a table of trips, or the classes."""
         start, end = np.array(tail, dtype=np.int64).ravel(), np.array(head, dtype=np.int64).ravel()
         classes = _as_classes(demand)
-        reach = [start, end, *(c.demand.origin for c in classes), *(c.demand.destination for c in classes)]
-        count = 1 + max(int(part.max(initial=0)) for part in reach) if nodes is None else int(nodes)
-        ends = [int(max(c.demand.origin.max(initial=0), c.demand.destination.max(initial=0))) for c in classes]
+        last_zone = max(group.demand.highest for group in classes)
+        last = int(max(start.max(initial=0), end.max(initial=0), last_zone))
+        count = 1 + last if nodes is None else int(nodes)
         network = Network(
             tail=start, head=end, latency=latency, classes=classes, nodes=count,
-            zones=1 + max(ends, default=0) if zones is None else int(zones), first_thru=int(first_thru),
+            zones=1 + last_zone if zones is None else int(zones), first_thru=int(first_thru),
             length=_per_link(length, start.size), toll=_per_link(toll, start.size),
             toll_factor=float(toll_factor), distance_factor=float(distance_factor),
             node_ids=np.arange(count) if node_ids is None else np.array(node_ids, dtype=np.int64),
@@ -100,6 +102,11 @@ class Network:
             np.concatenate([p.destination for p in parts]),
             np.concatenate([p.trips for p in parts]),
         )
+
+    @property
+    def worth(self) -> Matrix:
+        """Return the value of time of every class, one row each."""
+        return np.array([[group.value_of_time] for group in self.classes])
 
     @cached_property
     def prepared(self) -> Prepared:
@@ -131,10 +138,16 @@ class Network:
                          f"{found.size} links join these nodes; give the link's number")  # fmt: skip
             faults.raise_if_any()
             return int(found[0])
-        whole = isinstance(link, int | np.integer) and not isinstance(link, bool) and 0 <= int(link) < self.links
-        faults.check(whole, "link", link, f"a link number from 0 to {self.links - 1} or a pair of nodes", "see .tail")
+        known = is_whole(link, 0, self.links - 1)
+        faults.check(known, "link", link, f"a link number from 0 to {self.links - 1} or a pair of nodes", "see .tail")
         faults.raise_if_any()
         return int(link)
+
+    def tolls_on(self, links: Indices, x: npt.ArrayLike) -> Vector:
+        """Return the tolls ``x`` of some links as one toll per link, 0 on the others."""
+        tolls = np.zeros(self.links)
+        tolls[links] = x
+        return tolls
 
     def assign(
         self,
@@ -206,8 +219,8 @@ def _check(network: Network) -> None:
                  "0 lets traffic pass through every node")  # fmt: skip
     for group in network.classes:
         demand = group.demand
-        top = int(max(demand.origin.max(initial=0), demand.destination.max(initial=0)))
-        faults.check(top < nodes, f"demand of class {group.name!r}", top, f"nodes from 0 to {nodes - 1}", "check it")
+        faults.check(demand.highest < nodes, f"demand of class {group.name!r}", demand.highest,
+                     f"nodes from 0 to {nodes - 1}", "check it")  # fmt: skip
         faults.check(demand.trips.size > 0, f"demand of class {group.name!r}", 0, "at least one trip", "add trips")
     for name in ("toll_factor", "distance_factor"):
         value = getattr(network, name)
@@ -247,47 +260,28 @@ def _prepare(network: Network) -> Prepared:
     trips = _trips(network)
     _check_reach(network, graph, trips)
     law = network.latency.law(order)
-    _check_own(network)
-    worth = np.array([[group.value_of_time] for group in network.classes])
-    priced = network.toll_factor * network.toll / worth + network.distance_factor * network.length
+    network.latency.check_own(sum(group.demand.total for group in network.classes))
+    priced = network.toll_factor * network.toll / network.worth + network.distance_factor * network.length
     return Prepared(order, graph, trips, law, np.ascontiguousarray(priced[:, order]))
 
 
 def _trips(network: Network) -> Trips:
-    kinds, origins, destinations, amounts = [], [], [], []
-    for kind, group in enumerate(network.classes):
-        kinds.append(np.full(group.demand.trips.size, kind))
-        origins.append(group.demand.origin)
-        destinations.append(group.demand.destination)
-        amounts.append(group.demand.trips)
-    kind_of, origin = np.concatenate(kinds), np.concatenate(origins)
-    groups, first = np.unique(kind_of * network.nodes + origin, return_index=True)
+    parts = [group.demand for group in network.classes]
+    kind = np.repeat(np.arange(len(parts)), [part.trips.size for part in parts])
+    origin = np.concatenate([part.origin for part in parts])
+    groups, first = np.unique(kind * network.nodes + origin, return_index=True)
     return Trips(
         np.append(first, origin.size).astype(np.int64),
         (groups // network.nodes).astype(np.int32),
         (groups % network.nodes).astype(np.int32),
-        np.concatenate(destinations).astype(np.int32),
-        np.ascontiguousarray(np.concatenate(amounts)),
+        kind.astype(np.int32),
+        np.concatenate([part.destination for part in parts]).astype(np.int32),
+        np.ascontiguousarray(np.concatenate([part.trips for part in parts])),
     )
 
 
-@compiled
-def _out_of_reach(graph: Graph, trips: Trips) -> Whole:
-    """Return the numbers of the pairs that no path joins."""
-    nodes = graph.first_out.size - 1
-    space, still, cost = tree_space(nodes), np.zeros(nodes), np.ones(graph.head.size)
-    found, count = np.empty(trips.demand.size, np.int64), 0
-    for group in range(trips.origin.size):
-        grow_tree(trips.origin[group], graph, cost, still, space)
-        for pair in range(trips.first[group], trips.first[group + 1]):
-            if space.distance[trips.destination[pair]] == np.inf:
-                found[count] = pair
-                count += 1
-    return found[:count].copy()
-
-
 def _check_reach(network: Network, graph: Graph, trips: Trips) -> None:
-    lost = _out_of_reach(graph, trips)
+    lost = out_of_reach(graph, trips)
     if lost.size:
         group = np.searchsorted(trips.first, lost[:5], side="right") - 1
         starts, ends = network.node_ids[trips.origin[group]], network.node_ids[trips.destination[lost[:5]]]
@@ -296,25 +290,3 @@ def _check_reach(network: Network, graph: Graph, trips: Trips) -> None:
         faults.check(False, "demand", f"{lost.size} pairs ({pairs}{', ...' if lost.size > 5 else ''})",
                      "a path for every trip", "add links, drop these trips, or check first_thru")  # fmt: skip
         faults.raise_if_any()
-
-
-def _check_own(network: Network) -> None:
-    """Try the user's own latencies at a few flows: finite, not falling, slope not negative."""
-    latency: Latency = network.latency
-    if latency.own is None:
-        return
-    faults = Faults("Latency.with_own")
-    most = sum(group.demand.total for group in network.classes)
-    before = None
-    for share in (0.0, 0.01, 0.1, 0.5, 1.0):
-        flow = np.full(network.links, share * most)
-        time, slope = latency.time(flow)[latency.own.links], latency.slope(flow)[latency.own.links]
-        good = np.isfinite(time) & np.isfinite(slope) & (slope >= 0) & (time >= (-np.inf if before is None else before))
-        if not good.all():
-            which = int(np.argmin(good))
-            faults.check(False, f"latency of link {int(latency.own.links[which])} at flow {share * most:g}",
-                         (float(time[which]), float(slope[which])), "finite, increasing times and slopes >= 0",
-                         "check cost and slope for flows from 0 to the whole demand")  # fmt: skip
-            break
-        before = time * (1.0 - 1e-12)
-    faults.raise_if_any()

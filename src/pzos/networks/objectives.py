@@ -30,37 +30,54 @@ class Part(NamedTuple):
     """Value and partial gradients of one objective."""
 
     value: float
-    grad_tolls: Vector
-    grad_flow: Vector
+    grad_x: Vector
+    grad_y: Vector
 
 
 @dataclass(frozen=True, eq=False)
 class TollSetting:
-    """The tolled links of a network; the flow that pays is the last block of the response."""
+    """The tolled links of a network, and what may be wanted of tolls x and response y.
+
+    The response is the flow of all links, followed, if not all travellers pay, by the flow that pays.
+    """
 
     network: Network
     links: Indices
 
-    def revenue(self, tolls: Vector, flow: Vector, paying: Vector) -> tuple[Part, Vector]:
-        """Return sum of toll times paying flow, and its gradient in the paying flow."""
-        grad = np.zeros(flow.size)
-        grad[self.links] = tolls
-        return Part(float(np.einsum("i,i->", tolls, paying[self.links])), paying[self.links], np.zeros(flow.size)), grad
+    def revenue(self, x: Vector, y: Vector) -> Part:
+        """Return the sum of toll times paying flow."""
+        paying = self.links - self.network.links + y.size
+        grad = np.zeros(y.size)
+        grad[paying] = x
+        return Part(float(np.einsum("i,i->", x, y[paying])), y[paying], grad)
 
-    def travel_time(self, tolls: Vector, flow: Vector) -> Part:
+    def travel_time(self, x: Vector, y: Vector) -> Part:
         """Return the total travel time  sum v t(v); its gradient t + v t' is the marginal social cost."""
-        time, slope = self.network.latency.time(flow), self.network.latency.slope(flow)
-        return Part(float(np.einsum("i,i->", flow, time)), np.zeros(tolls.size), time + flow * slope)
+        flow, time, slope = self._roads(y)
+        return self._of_flow(x, y, float(np.einsum("i,i->", flow, time)), time + flow * slope)
 
-    def emissions(self, tolls: Vector, flow: Vector) -> Part:
+    def emissions(self, x: Vector, y: Vector) -> Part:
         """Return the carbon monoxide in grams, lengths in km and times in minutes; empty links of time 0 emit none."""
-        time, slope = self.network.latency.time(flow), self.network.latency.slope(flow)
+        flow, time, slope = self._roads(y)
         moving = time > 0.0
         pace = np.divide(self.network.length, time, out=np.zeros(time.size), where=moving)
         per_minute = np.where(moving, _GRAMS * np.exp(_PER_SPEED * np.minimum(pace, _FASTEST)), 0.0)
         rate = per_minute * np.where(pace < _FASTEST, 1.0 - _PER_SPEED * pace, 1.0)
         grams = per_minute * time
-        return Part(float(np.einsum("i,i->", flow, grams)), np.zeros(tolls.size), grams + flow * rate * slope)
+        return self._of_flow(x, y, float(np.einsum("i,i->", flow, grams)), grams + flow * rate * slope)
+
+    def toll_squares(self, x: Vector, y: Vector) -> Part:
+        """Return the sum of squared tolls, to keep them small and the problem well posed."""
+        return Part(float(np.einsum("i,i->", x, x)), 2.0 * x, np.zeros(y.size))
+
+    def _roads(self, y: Vector) -> tuple[Vector, Vector, Vector]:
+        flow = y[: self.network.links]
+        return flow, self.network.latency.time(flow), self.network.latency.slope(flow)
+
+    def _of_flow(self, x: Vector, y: Vector, value: float, grad_flow: Vector) -> Part:
+        grad = np.zeros(y.size)
+        grad[: grad_flow.size] = grad_flow
+        return Part(value, np.zeros(x.size), grad)
 
     def drives_plausibly(self) -> bool:
         """Tell whether the typical link's length and free-flow time can be km and minutes, as emissions need."""
@@ -69,31 +86,21 @@ class TollSetting:
             return False
         return bool(np.median(self.network.length[known] / self.network.latency.base[known]) < _FASTEST)
 
-    def toll_squares(self, tolls: Vector, flow: Vector) -> Part:
-        """Return the sum of squared tolls, to keep them small and the problem well posed."""
-        return Part(float(np.einsum("i,i->", tolls, tolls)), 2.0 * tolls, np.zeros(flow.size))
-
 
 SENSES: dict[str, Sense] = {"revenue": "max", "travel_time": "min", "emissions": "min", "toll_squares": "min"}
 """The named objectives and what is wanted of each alone; a mix of several is maximised."""
 
 
-def named_leader(setting: TollSetting, weights: Mapping[str, float], all_pay: bool) -> Leader:
-    """Return the leader  sum of weight times objective  of the response y (flow, then paying flow if not all pay)."""
+def mixed_leader(setting: Any, weights: Mapping[str, float]) -> Leader:
+    """Return the leader  sum of weight times objective;  ``setting`` has a method (x, y) -> Part of each name."""
 
-    def everything(tolls: Vector, y: Vector) -> tuple[float, Vector, Vector]:
-        count = setting.network.links
-        flow, paying = y[:count], y[-count:]
-        value, grad_x, grad_y = 0.0, np.zeros(tolls.size), np.zeros(y.size)
+    def everything(x: Vector, y: Vector) -> tuple[float, Vector, Vector]:
+        value, grad_x, grad_y = 0.0, np.zeros(x.size), np.zeros(y.size)
         for name, weight in weights.items():
-            if name == "revenue":
-                part, of_paying = setting.revenue(tolls, flow, paying)
-                grad_y[-count:] += weight * of_paying
-            else:
-                part = getattr(setting, name)(tolls, flow)
+            part: Part = getattr(setting, name)(x, y)
             value += weight * part.value
-            grad_x += weight * part.grad_tolls
-            grad_y[:count] += weight * part.grad_flow
+            grad_x += weight * part.grad_x
+            grad_y += weight * part.grad_y
         return value, grad_x, grad_y
 
     title = " + ".join(f"{weight:g} {name}" for name, weight in weights.items())
@@ -104,17 +111,13 @@ def own_leader(objective: Any, tolls: Vector, y: Vector) -> Leader:
     """Turn a user's callable (tolls, flow) -> (value, grad_tolls, grad_flow) into a leader; a Leader is taken as is."""
     if isinstance(objective, Leader):
         return objective
-    function: Callable[[Vector, Vector], Any] = objective
 
-    def everything(x: Vector, flow: Vector) -> tuple[Any, Any, Any]:
-        answer = function(x, flow)
-        if isinstance(answer, LeaderValue):
-            return answer.value, answer.grad_x, answer.grad_y
-        value, grad_x, grad_y = answer
-        return value, grad_x, grad_y
+    def everything(x: Vector, flow: Vector) -> Any:
+        answer = objective(x, flow)
+        return (answer.value, answer.grad_x, answer.grad_y) if isinstance(answer, LeaderValue) else answer
 
     faults = Faults("toll_problem")
-    trial = function(tolls.copy(), y.copy())
+    trial = objective(tolls.copy(), y.copy())
     ok = isinstance(trial, LeaderValue) or (isinstance(trial, tuple) and len(trial) == 3)
     faults.check(ok, "objective", trial, "(value, grad_tolls, grad_flow) from objective(tolls, flow)",
                  "return both partial gradients, or pass pzos.leader_from_jax(objective)")  # fmt: skip
@@ -160,51 +163,46 @@ class TollReport:
 
     def rows(self) -> list[tuple[str, float, float]]:
         """Return (quantity, without tolls, with tolls), ready for a table."""
-        network = self.after.network
-        setting = TollSetting(network, self.links)
-        nothing = np.zeros(self.links.size)
+        network, states = self.after.network, (self.before, self.after)
+        setting, nothing = TollSetting(network, self.links), np.zeros(self.links.size)
         trips = sum(group.demand.total for group in network.classes)
-        rows = [
-            ("total travel time", self.before.total_travel_time, self.after.total_travel_time),
-            ("mean travel time", self.before.total_travel_time / trips, self.after.total_travel_time / trips),
-        ]
+        quantities: dict[str, Callable[[Assignment], float]] = {
+            "total travel time": lambda state: state.total_travel_time,
+            "mean travel time": lambda state: state.total_travel_time / trips,
+        }
         if np.any(network.length > 0):
-            driven = [fsum(state.flow * network.length) for state in (self.before, self.after)]
-            rows.append(("distance driven", driven[0], driven[1]))
+            quantities["distance driven"] = lambda state: fsum(state.flow * network.length)
         if setting.drives_plausibly():
-            grams = [setting.emissions(nothing, state.flow).value for state in (self.before, self.after)]
-            rows.append(("emissions (CO in g, for km and minutes)", grams[0], grams[1]))
+            quantities["emissions (CO in g, for km and minutes)"] = lambda state: (
+                setting.emissions(nothing, state.flow).value
+            )
+        rows = [(name, quantity(self.before), quantity(self.after)) for name, quantity in quantities.items()]
         rows.append(("revenue", 0.0, self.revenue))
         for kind, group in enumerate(network.classes):
-            both = [_per_trip(state, kind) for state in (self.before, self.after)]
-            for place, name in enumerate(("time per trip", "toll per trip (money)", "cost per trip (time)")):
-                rows.append((f"{name}, {group.name}", both[0][place], both[1][place]))
+            both = [_per_trip(state, kind) for state in states]
+            for name, before, after in zip(_PER_TRIP, *both, strict=True):
+                rows.append((f"{name}, {group.name}", before, after))
         rows.append(("benefit of travellers (money)", 0.0, self.user_benefit))
         rows.append(("net benefit of society (money)", 0.0, self.net_benefit))
         return rows
 
     def link_rows(self, most: int = 20) -> list[tuple[str, float, float, float]]:
         """Return (link, toll, flow before, flow after) of the links with the largest tolls."""
-        network = self.after.network
-        toll = np.abs(self.after.tolls).max(axis=0)
-        signed = self.after.tolls[np.argmax(np.abs(self.after.tolls), axis=0), np.arange(network.links)]
-        order = self.links[np.argsort(-toll[self.links], kind="stable")][:most]
-        return [
-            (
-                f"{int(network.node_ids[network.tail[link]])} -> {int(network.node_ids[network.head[link]])}",
-                float(signed[link]),
-                float(self.before.flow[link]),
-                float(self.after.flow[link]),
-            )
-            for link in order
-        ]
+        network, toll = self.after.network, self.after.largest_toll
+        order = self.links[np.argsort(-np.abs(toll[self.links]), kind="stable")][:most]
+        names = network.node_ids[network.tail[order]], network.node_ids[network.head[order]]
+        columns = (toll[order], self.before.flow[order], self.after.flow[order])
+        titles = [f"{int(start)} -> {int(end)}" for start, end in zip(*names, strict=True)]
+        return list(zip(titles, *(column.tolist() for column in columns), strict=True))
 
 
-def _per_trip(state: Assignment, kind: int) -> tuple[float, float, float]:
+_PER_TRIP = ("time per trip", "toll per trip (money)", "cost per trip (time)")
+
+
+def _per_trip(state: Assignment, kind: int) -> list[float]:
     """Return travel time, toll and generalised cost of the mean trip of a class."""
     flow, trips = state.class_flow[kind], state.network.classes[kind].demand.total
-    time, toll, cost = (fsum(each * flow) / trips for each in (state.time, state.tolls[kind], state.cost[kind]))
-    return time, toll, cost
+    return [fsum(each * flow) / trips for each in (state.time, state.tolls[kind], state.cost[kind])]
 
 
 def toll_report(before: Assignment, after: Assignment, links: Indices) -> TollReport:

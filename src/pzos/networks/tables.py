@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from pzos.base.checks import Faults
-from pzos.base.types import Vector
-from pzos.networks.demand import Demand
+from pzos.base.types import Matrix, Vector
+from pzos.networks.demand import Demand, Indices
 from pzos.networks.latency import Latency
 from pzos.networks.network import Network
 
-Table = Mapping[str, Sequence[Any]]
+#: The columns of each table, with what stands in for a column that is left out (None: it may not be).
+_LINKS = {"from": None, "to": None, "free_flow_time": None, "capacity": np.inf, "b": 0.15, "power": 4.0, "length": 0.0,
+          "toll": 0.0, "link_type": 1.0}  # fmt: skip
+_TRIPS = {"origin": None, "destination": None, "trips": None}
+_NODES = ("from", "to", "origin", "destination")
 
 
 def network_from_table(
@@ -35,33 +39,45 @@ def network_from_table(
     node, x, y. Nodes named in ``closed``, and those named below ``first_thru``, may not be passed through.
     """
     faults = Faults("network_from_table")
-    start, end = _column(faults, links, "links", "from"), _column(faults, links, "links", "to")
-    free = _column(faults, links, "links", "free_flow_time")
-    origin, destination = _column(faults, trips, "trips", "origin"), _column(faults, trips, "trips", "destination")
-    amount = _column(faults, trips, "trips", "trips")
+    road, trip = _columns(faults, links, "links", _LINKS), _columns(faults, trips, "trips", _TRIPS)
     faults.raise_if_any()
-    count = start.size
-    capacity = _optional(faults, links, "capacity", np.inf, count)
-    b, power = _optional(faults, links, "b", 0.15, count), _optional(faults, links, "power", 4.0, count)
-    length, toll = _optional(faults, links, "length", 0.0, count), _optional(faults, links, "toll", 0.0, count)
-    kind = _optional(faults, links, "link_type", 1.0, count)
-    faults.raise_if_any()
-    everywhere = np.unique(np.concatenate([start, end, origin, destination]))
+    everywhere = np.unique(np.concatenate([road["from"], road["to"], trip["origin"], trip["destination"]]))
     shut = everywhere[np.isin(everywhere, list(closed)) | (everywhere < (first_thru or -np.inf))]
-    zones = np.setdiff1d(np.concatenate([origin, destination]), shut)
+    zones = np.setdiff1d(np.concatenate([trip["origin"], trip["destination"]]), shut)
     others = np.setdiff1d(everywhere, np.concatenate([shut, zones]))
     names = np.concatenate([shut, zones, others]).astype(np.int64)  # closed nodes come first and count as zones
     place = {int(label): index for index, label in enumerate(names)}
-    latency = Latency.bpr(
-        free, np.where(np.isinf(capacity), 0.0, b), np.where(np.isinf(capacity), 1.0, capacity), power
-    )
+    constant = np.isinf(road["capacity"])
     return Network.from_arrays(
-        _places(place, start), _places(place, end), latency,
-        Demand.from_list(_places(place, origin), _places(place, destination), amount),
-        nodes=names.size, zones=shut.size + zones.size, first_thru=shut.size, length=length, toll=toll,
-        toll_factor=toll_factor, distance_factor=distance_factor, node_ids=names,
-        coordinates=_coordinates(nodes, place, names.size), link_type=kind.astype(np.int64), name=name,
+        _places(place, road["from"]), _places(place, road["to"]),
+        Latency.bpr(road["free_flow_time"], np.where(constant, 0.0, road["b"]),
+                    np.where(constant, 1.0, road["capacity"]), road["power"]),
+        Demand.from_list(_places(place, trip["origin"]), _places(place, trip["destination"]), trip["trips"]),
+        nodes=names.size, zones=shut.size + zones.size, first_thru=shut.size, length=road["length"],
+        toll=road["toll"], toll_factor=toll_factor, distance_factor=distance_factor, node_ids=names,
+        coordinates=_coordinates(nodes, place), link_type=road["link_type"].astype(np.int64), name=name,
     )  # fmt: skip
+
+
+def _columns(faults: Faults, table: Any, title: str, wanted: Mapping[str, float | None]) -> dict[str, Vector]:
+    """Return the wanted columns of a table as numbers, or note what is wrong with them."""
+    found: dict[str, Vector] = {}
+    rows = 0
+    for name, default in wanted.items():
+        where = f"{title}[{name!r}]"
+        if name not in table and default is not None:
+            found[name] = np.full(rows, default)
+        elif faults.check(name in table, where, "missing", "a column of this name", f"has {list(table)}"):
+            found[name] = array = _numbers(faults, table[name], where)
+            if name in _NODES:
+                whole = np.isfinite(array) & (array == np.trunc(array))
+                faults.check(bool(whole.all()), where, array, "whole numbers", "they name nodes")
+            if default is None:
+                faults.check(array.size > 0, where, array, "at least one row", "add rows")
+                rows = rows or array.size
+            else:
+                faults.check(array.size == rows, where, array.size, f"{rows} rows", "one per link")
+    return found
 
 
 def _numbers(faults: Faults, values: Any, where: str) -> Vector:
@@ -74,32 +90,24 @@ def _numbers(faults: Faults, values: Any, where: str) -> Vector:
     return array
 
 
-def _column(faults: Faults, table: Any, table_name: str, name: str) -> Vector:
-    present = name in table
-    if not faults.check(present, f"{table_name}[{name!r}]", "missing", "a column of this name", f"has {list(table)}"):
-        return np.zeros(0)
-    array = _numbers(faults, table[name], f"{table_name}[{name!r}]")
-    faults.check(array.size > 0, f"{table_name}[{name!r}]", array, "at least one row", "add rows")
-    return array
-
-
-def _optional(faults: Faults, table: Any, name: str, default: float, count: int) -> Vector:
-    if name not in table:
-        return np.full(count, default)
-    array = _numbers(faults, table[name], f"links[{name!r}]")
-    faults.check(array.size == count, f"links[{name!r}]", array.size, f"{count} rows", "one per link")
-    return array
-
-
-def _places(place: dict[int, int], names: Vector) -> npt.NDArray[np.int64]:
+def _places(place: dict[int, int], names: Vector) -> Indices:
     return np.array([place[int(name)] for name in names], dtype=np.int64)
 
 
-def _coordinates(nodes: Any, place: dict[int, int], count: int) -> npt.NDArray[np.float64] | None:
+def _coordinates(nodes: Any, place: dict[int, int]) -> npt.NDArray[np.float64] | None:
     if nodes is None:
         return None
-    where = np.full((count, 2), np.nan)
+    where: Matrix = np.full((len(place), 2), np.nan)
     for node, x, y in zip(nodes["node"], nodes["x"], nodes["y"], strict=True):
         if int(node) in place:
             where[place[int(node)]] = float(x), float(y)
     return where
+
+
+def note_what_no_file_holds(faults: Faults, network: Network, others: str, rise: str) -> None:
+    """Note latencies that a file of BPR coefficients cannot hold; ``others`` and ``rise`` are the format's remedies."""
+    latency = network.latency
+    faults.check(latency.own is None, "network.latency", "own functions", "BPR or affine latencies", others)
+    lost = (latency.base == 0) & (latency.rise > 0)
+    faults.check(not lost.any(), "free-flow time", 0.0, "a positive time where time depends on flow",
+                 f"{rise} times free-flow time: use a small positive time")  # fmt: skip

@@ -9,45 +9,43 @@ writers write, the readers read back to the last bit or two.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from pzos.base.checks import Faults
+from pzos.base.checks import Faults, FileFaults, read_lines
 from pzos.base.types import Vector
 from pzos.networks.assignment import Assignment
 from pzos.networks.demand import Demand
-from pzos.networks.errors import FileFaults, read_lines
 from pzos.networks.latency import Latency
 from pzos.networks.network import Network
+from pzos.networks.tables import note_what_no_file_holds
 
 _TAG = re.compile(r"^\s*<([^>]*)>\s*(.*)$")
 _ENTRY = re.compile(r"([^\s:;]+)\s*:\s*([^\s:;]+)")
 _ORIGIN = re.compile(r"^origin\b\s*([^\s:;]*)[\s:;]*(.*)$", re.IGNORECASE)
-_COLUMNS = (
-    "init node",
-    "term node",
-    "capacity",
-    "length",
-    "free-flow time",
-    "b",
-    "power",
-    "speed",
-    "toll",
-    "link type",
-)
+_COLUMNS = ("init node", "term node", "capacity", "length", "free-flow time", "b", "power", "speed", "toll",
+            "link type")  # fmt: skip
 _NEEDED = 7
+_BETWEEN = re.compile("[,:;]")
 
 
-class _File(NamedTuple):
+class _File:
     """A TNTP file cut into metadata (upper-case tag -> line number, text) and numbered data rows."""
 
-    metadata: dict[str, tuple[int, str]]
-    rows: list[tuple[int, str]]
-    faults: FileFaults
+    def __init__(self, path: str | Path) -> None:
+        self.faults = FileFaults(path)
+        self.metadata: dict[str, tuple[int, str]] = {}
+        self.rows: list[tuple[int, str]] = []
+        for number, line in enumerate(read_lines(path), start=1):
+            tag = _TAG.match(line)
+            text = line.split("~")[0].strip()
+            if tag:
+                self.metadata[" ".join(tag[1].upper().split())] = (number, tag[2].split("~")[0].strip())
+            elif text and text != ";":
+                self.rows.append((number, text))
 
     def number(self, tag: str, kind: type, default: float | None = None) -> float | None:
         """Return the number of a tag; a missing one without default, or one that is no number, is a fault."""
@@ -61,74 +59,65 @@ class _File(NamedTuple):
             if kind(value) != value:
                 raise ValueError
             return value
-        except (ValueError, IndexError):
+        except (ValueError, IndexError, OverflowError):
             self.faults.add(line, f"<{tag}> {text!r}: expected a number")
             return default
 
-
-def _cut(path: str | Path) -> _File:
-    faults = FileFaults(path)
-    metadata: dict[str, tuple[int, str]] = {}
-    rows: list[tuple[int, str]] = []
-    for number, line in enumerate(read_lines(path), start=1):
-        tag = _TAG.match(line)
-        if tag:
-            metadata[" ".join(tag[1].upper().split())] = (number, tag[2].split("~")[0].strip())
-            continue
-        text = line.split("~")[0].strip()
-        if text and text != ";":
-            rows.append((number, text))
-    return _File(metadata, rows, faults)
+    def numbers(self, expected: str, needed: int, most: int) -> Iterator[tuple[int, list[float]]]:
+        """Yield line and the first ``most`` numbers of every row that has the ``needed`` ones; note the others."""
+        for position, (line, text) in enumerate(self.rows):
+            try:
+                cells = [float(cell) for cell in _BETWEEN.sub(" ", text).split()[:most]]
+            except ValueError:
+                cells = []
+            if len(cells) >= needed:
+                yield line, cells
+            elif position > 0:  # the first row may be a heading
+                self.faults.add(line, f"{text[:40]!r}: expected {expected}")
 
 
-def _link_row(line: int, text: str, faults: FileFaults) -> list[float] | None:
+def _link_row(line: int, text: str, nodes: int, faults: FileFaults) -> list[float]:
+    """Return the columns of a link, 0 where the last ones are left out, and note what is wrong with them."""
     cells = text.replace(";", " ").split()
     if not _NEEDED <= len(cells) <= len(_COLUMNS) + 2:
         faults.add(line, f"{len(cells)} columns: expected {', '.join(_COLUMNS)}")
-        return None
-    values: list[float] = []
+        return []
+    row = dict.fromkeys(_COLUMNS, 0.0)
     for name, cell in zip(_COLUMNS, cells, strict=False):
         try:
-            values.append(float(cell))
+            row[name] = float(cell)
         except ValueError:
             faults.add(line, f"{name} {cell!r}: expected a number")
-            return None
-    return values + [0.0] * (len(_COLUMNS) - len(values))
+            return []
+    for name in ("init node", "term node"):
+        if not (row[name] % 1 == 0 and 1 <= row[name] <= nodes):
+            faults.add(line, f"{name} {row[name]:g}: expected a node number from 1 to {nodes}")
+    for name in ("length", "free-flow time", "b", "power"):
+        if not 0 <= row[name] < np.inf:
+            faults.add(line, f"{name} {row[name]:g}: expected a finite number >= 0")
+    if not (row["capacity"] > 0 or row["free-flow time"] * row["b"] == 0):
+        faults.add(line, f"capacity {row['capacity']:g}: expected a number > 0 where the time depends on the flow")
+    return list(row.values())
 
 
-def _check_link(line: int, row: list[float], nodes: int, faults: FileFaults) -> None:
-    tail, head, capacity, length, free, b, power = row[:_NEEDED]
-    for name, node in (("init node", tail), ("term node", head)):
-        if not (node == int(node) and 1 <= node <= nodes):
-            faults.add(line, f"{name} {node:g}: expected a node number from 1 to {nodes}")
-    for name, value in (("length", length), ("free-flow time", free), ("b", b), ("power", power)):
-        if not 0 <= value < np.inf:
-            faults.add(line, f"{name} {value:g}: expected a finite number >= 0")
-    if not (capacity > 0 or free * b == 0):
-        faults.add(line, f"capacity {capacity:g}: expected a number > 0 where the time depends on the flow")
-
-
-def _read_links(file: _File, nodes: int, declared: float | None, strict: bool) -> npt.NDArray[np.float64]:
-    table = []
-    for position, (line, text) in enumerate(file.rows):
-        if position == 0 and not any(character.isdigit() for character in text):
-            continue  # a heading without its ~
-        row = _link_row(line, text, file.faults)
-        if row is not None:
-            _check_link(line, row, nodes, file.faults)
-            table.append(row)
-    known = declared is not None and np.isfinite(declared)
-    if strict and known and not file.faults.messages and len(table) != declared:
+def _read_links(file: _File, nodes: int, strict: bool) -> npt.NDArray[np.float64]:
+    heading = bool(file.rows) and not any(character.isdigit() for character in file.rows[0][1])  # without its ~
+    table = [_link_row(line, text, nodes, file.faults) for line, text in file.rows[heading:]]
+    declared = file.number("NUMBER OF LINKS", int, len(table))
+    if strict and not file.faults.messages and len(table) != declared:
         file.faults.add(
             file.metadata["NUMBER OF LINKS"][0],
             f"<NUMBER OF LINKS> {declared:g}, but {len(table)} links follow: the file may be cut short; "
             "correct the number or pass strict=False",
         )
-    return np.array(table).reshape(-1, len(_COLUMNS))
+    if not table:
+        file.faults.add(None, "no link found: expected one row per link after <END OF METADATA>")
+    file.faults.raise_if_any()
+    return np.array(table)
 
 
 def _read_demand(path: str | Path, zones: int) -> Demand:
-    file = _cut(path)
+    file = _File(path)
     origin: int | None = None
     table: list[tuple[int, int, float]] = []
     found = 0
@@ -186,7 +175,7 @@ def read_tntp(
     <TOLL FACTOR> and <DISTANCE FACTOR> give the defaults, else 0. With ``strict=False`` a wrong <NUMBER OF LINKS>
     is overlooked.
     """
-    file = _cut(net)
+    file = _File(net)
     zones = file.number("NUMBER OF ZONES", int)
     nodes = file.number("NUMBER OF NODES", int)
     first_thru = file.number("FIRST THRU NODE", int, 1)
@@ -198,31 +187,18 @@ def read_tntp(
     if nodes is not None and zones is not None and not 1 <= zones <= nodes:
         file.faults.add(file.metadata["NUMBER OF ZONES"][0], f"<NUMBER OF ZONES> {zones:g}: expected 1 to {count}")
     file.faults.raise_if_any()
-    table = _read_links(file, count, file.number("NUMBER OF LINKS", int, np.nan), strict)
-    if table.shape[0] == 0:
-        file.faults.add(None, "no link found: expected one row per link after <END OF METADATA>")
-    file.faults.raise_if_any()
+    table = _read_links(file, count, strict)
     beside = Path(str(net).replace("_net.tntp", "_node.tntp"))
     found = node is None and beside != Path(net) and beside.exists()
-    if found:
-        node = beside
+    node = beside if found else node
+    tail, head, capacity, length, free, b, power, _, toll, kind = table.T
     return Network.from_arrays(
-        table[:, 0].astype(np.int64) - 1,
-        table[:, 1].astype(np.int64) - 1,
-        Latency.bpr(table[:, 4], table[:, 5], table[:, 2], table[:, 6]),
-        _read_demand(trips, int(zones or 0)),
-        nodes=count,
-        zones=int(zones or 0),
-        first_thru=int(first_thru or 1) - 1,
-        length=table[:, 3],
-        toll=table[:, 8],
-        toll_factor=float(factors[0] or 0.0),
-        distance_factor=float(factors[1] or 0.0),
-        node_ids=np.arange(1, count + 1),
+        tail.astype(np.int64) - 1, head.astype(np.int64) - 1, Latency.bpr(free, b, capacity, power),
+        _read_demand(trips, int(zones or 0)), nodes=count, zones=int(zones or 0), first_thru=int(first_thru or 1) - 1,
+        length=length, toll=toll, toll_factor=float(factors[0] or 0.0), distance_factor=float(factors[1] or 0.0),
+        node_ids=np.arange(1, count + 1), link_type=kind.astype(np.int64), name=Path(net).stem.removesuffix("_net"),
         coordinates=None if node is None else read_tntp_nodes(node, count, strict=strict and not found),
-        link_type=table[:, 9].astype(np.int64),
-        name=Path(net).stem.removesuffix("_net"),
-    )
+    )  # fmt: skip
 
 
 def read_tntp_nodes(path: str | Path, nodes: int, *, strict: bool = True) -> npt.NDArray[np.float64]:
@@ -230,46 +206,32 @@ def read_tntp_nodes(path: str | Path, nodes: int, *, strict: bool = True) -> npt
 
     Nodes that the network does not have are a fault, or skipped with ``strict=False``.
     """
-    file = _cut(path)
+    file = _File(path)
     places = np.full((nodes, 2), np.nan)
-    for position, (line, text) in enumerate(file.rows):
-        cells = text.replace(";", " ").replace(",", " ").split()
-        try:
-            number, x, y = int(float(cells[0])), float(cells[1]), float(cells[2])
-        except (ValueError, IndexError):
-            if position > 0:  # the first row may be a heading
-                file.faults.add(line, f"{text[:40]!r}: expected node, x, y")
-            continue
-        if 1 <= number <= nodes:
-            places[number - 1] = x, y
+    for line, (node, x, y) in file.numbers("node, x, y", 3, 3):
+        if 1 <= node < nodes + 1:
+            places[int(node) - 1] = x, y
         elif strict:
-            file.faults.add(line, f"node {number}: expected a number from 1 to {nodes}")
+            file.faults.add(line, f"node {node:g}: expected a number from 1 to {nodes}")
     file.faults.raise_if_any()
     return places
 
 
 def read_tntp_flow(path: str | Path, network: Network) -> tuple[Vector, Vector]:
     """Read a flow file (from, to, volume, cost); return volume and cost in the network's order of links."""
-    file = _cut(path)
-    number_of = {int(name): index for index, name in enumerate(network.node_ids)}
+    file = _File(path)
+    number_of = {float(name): index for index, name in enumerate(network.node_ids)}
     waiting: dict[tuple[int, int], list[int]] = {}
     for link in range(network.links - 1, -1, -1):
         waiting.setdefault((int(network.tail[link]), int(network.head[link])), []).append(link)
     volume, cost = np.full(network.links, np.nan), np.full(network.links, np.nan)
-    for position, (line, text) in enumerate(file.rows):
-        cells = text.replace(";", " ").replace(":", " ").split()
-        try:
-            ends = number_of.get(int(cells[0]), -1), number_of.get(int(cells[1]), -1)
-            values = float(cells[2]), float(cells[3]) if len(cells) > 3 else np.nan
-        except (ValueError, IndexError):
-            if position > 0:
-                file.faults.add(line, f"{text[:40]!r}: expected from, to, volume, cost")
-            continue
+    for line, cells in file.numbers("from, to, volume, cost", 3, 4):
+        ends = number_of.get(cells[0], -1), number_of.get(cells[1], -1)
         if not waiting.get(ends):
-            file.faults.add(line, f"link {cells[0]} -> {cells[1]}: expected a link of the network, once")
+            file.faults.add(line, f"link {cells[0]:.17g} -> {cells[1]:.17g}: expected a link of the network, once")
             continue
         link = waiting[ends].pop()
-        volume[link], cost[link] = values
+        volume[link], cost[link] = cells[2], cells[3] if len(cells) > 3 else np.nan
     for ends, left in waiting.items():
         if left:
             names = network.node_ids[ends[0]], network.node_ids[ends[1]]
@@ -283,23 +245,28 @@ def read_tntp_flow(path: str | Path, network: Network) -> tuple[Vector, Vector]:
 
 def write_tntp(network: Network, net: str | Path, trips: str | Path, node: str | Path | None = None) -> None:
     """Write network and demand (and coordinates) as TNTP files; nodes are numbered from 1 in their order."""
-    latency = network.latency
     faults = Faults("write_tntp")
-    faults.check(latency.own is None, "network.latency", "own functions", "BPR or affine latencies",
-                 "TNTP knows no others")  # fmt: skip
+    note_what_no_file_holds(faults, network, "TNTP knows no others", "TNTP writes the rise as b")
     faults.check(len(network.classes) == 1, "network.classes", len(network.classes), "one class",
                  "TNTP knows no classes: write one network per class")  # fmt: skip
-    lost = (latency.base == 0) & (latency.rise > 0)
-    faults.check(not lost.any(), "free-flow time", 0.0, "a positive time where time depends on flow",
-                 "TNTP writes the rise as b times free-flow time: use a small positive time")  # fmt: skip
     faults.check(node is None or network.coordinates is not None, "node", node, "a network with coordinates",
                  "leave the node file out")  # fmt: skip
     faults.raise_if_any()
-    Path(net).write_text("\n".join(_net_lines(network)) + "\n", encoding="utf-8")
-    Path(trips).write_text("\n".join(_trips_lines(network)) + "\n", encoding="utf-8")
+    _write(net, _net_lines(network))
+    _write(trips, _trips_lines(network))
     if node is not None and network.coordinates is not None:
         rows = [f"{i + 1}\t{x!r}\t{y!r}\t;" for i, (x, y) in enumerate(network.coordinates.tolist())]
-        Path(node).write_text("\n".join(["Node\tX\tY\t;", *rows]) + "\n", encoding="utf-8")
+        _write(node, ["Node\tX\tY\t;", *rows])
+
+
+def _write(path: str | Path, lines: Iterable[str]) -> None:
+    Path(path).write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def _ends(network: Network) -> list[str]:
+    """Return the end nodes of every link, counted from 1."""
+    ends = zip((network.tail + 1).tolist(), (network.head + 1).tolist(), strict=True)
+    return [f"{tail}\t{head}" for tail, head in ends]
 
 
 def _net_lines(network: Network) -> Iterable[str]:
@@ -313,22 +280,20 @@ def _net_lines(network: Network) -> Iterable[str]:
     yield "<END OF METADATA>"
     yield ""
     yield "~\tinit_node\tterm_node\tcapacity\tlength\tfree_flow_time\tb\tpower\tspeed\ttoll\tlink_type\t;"
-    b = np.divide(latency.rise, latency.base, out=np.zeros(network.links), where=latency.base > 0)
-    columns = (latency.capacity, network.length, latency.base, b, latency.power, np.zeros(network.links), network.toll)
-    for link, row in enumerate(zip(*(column.tolist() for column in columns), strict=True)):
-        ends = f"{int(network.tail[link]) + 1}\t{int(network.head[link]) + 1}"
-        yield f"\t{ends}\t" + "\t".join(repr(value) for value in row) + f"\t{int(network.link_type[link])}\t;"
+    columns = (latency.capacity, network.length, latency.base, latency.b, latency.power, np.zeros(network.links),
+               network.toll, network.link_type)  # fmt: skip
+    for ends, *row in zip(_ends(network), *(column.tolist() for column in columns), strict=True):
+        yield f"\t{ends}\t" + "\t".join(map(repr, row)) + "\t;"
 
 
 def _trips_lines(network: Network) -> Iterable[str]:
     demand = network.classes[0].demand
+    pairs = zip(demand.origin.tolist(), demand.destination.tolist(), demand.trips.tolist(), strict=True)
     yield f"<NUMBER OF ZONES> {network.zones}"
     yield f"<TOTAL OD FLOW> {demand.total!r}"
     yield "<END OF METADATA>"
     last = -1
-    for origin, end, trips in zip(
-        demand.origin.tolist(), demand.destination.tolist(), demand.trips.tolist(), strict=True
-    ):
+    for origin, end, trips in pairs:
         if origin != last:
             yield ""
             yield f"Origin {origin + 1}"
@@ -338,12 +303,5 @@ def _trips_lines(network: Network) -> Iterable[str]:
 
 def write_tntp_flow(assignment: Assignment, path: str | Path) -> None:
     """Write volume and cost (of the first class, in units of time) of every link as a TNTP flow file."""
-    network, cost = assignment.network, assignment.cost[0]
-    Path(path).write_text("\n".join(_flow_lines(network, assignment.flow, cost)) + "\n", encoding="utf-8")
-
-
-def _flow_lines(network: Network, flow: Vector, cost: Vector) -> Iterable[str]:
-    yield "From\tTo\tVolume\tCost"
-    for link in range(network.links):
-        ends = f"{int(network.tail[link]) + 1}\t{int(network.head[link]) + 1}"
-        yield f"{ends}\t{float(flow[link])!r}\t{float(cost[link])!r}"
+    rows = zip(_ends(assignment.network), assignment.flow.tolist(), assignment.cost[0].tolist(), strict=True)
+    _write(path, ["From\tTo\tVolume\tCost", *(f"{ends}\t{flow!r}\t{cost!r}" for ends, flow, cost in rows)])

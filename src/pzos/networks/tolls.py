@@ -16,13 +16,13 @@ import numpy as np
 import numpy.typing as npt
 
 from pzos.answers.oracle import Oracle
-from pzos.base.checks import Faults
+from pzos.base.checks import Faults, at_least, number, positive
 from pzos.base.errors import FollowerFailure
 from pzos.base.types import Matrix, Purpose, Query, Sense, Vector
 from pzos.networks.assignment import Assignment
 from pzos.networks.demand import Indices
 from pzos.networks.network import Network
-from pzos.networks.objectives import SENSES, TollSetting, named_leader, own_leader
+from pzos.networks.objectives import SENSES, TollSetting, mixed_leader, own_leader
 from pzos.problem.follower import Answer
 from pzos.problem.problem import Problem
 from pzos.problem.sets import Box, Domain, Nonnegative, Whole
@@ -30,6 +30,8 @@ from pzos.study.result import Result
 from pzos.study.run import solve
 
 _MARGINAL_STEPS = 6
+_GAP = number(lambda gap: 0 < gap < 1, "a number between 0 and 1", "1e-10 is usual")
+_WEIGHT = number(lambda weight: True, "a finite number", "a weight of either sign")
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,8 +49,7 @@ class TollFollower:
     def tolls(self, x: Vector) -> Matrix:
         """Return the table of tolls, one row per class, one column per link."""
         table = np.zeros((len(self.network.classes), self.network.links))
-        for row in self.classes:
-            table[row, self.links] = x
+        table[list(self.classes)] = self.network.tolls_on(self.links, x)
         return table
 
     def assignment(self, x: npt.ArrayLike) -> Assignment:
@@ -92,11 +93,11 @@ def toll_problem(
     chosen = chosen_links(network, links)
     faults = Faults("toll_problem")
     paying = tuple(range(len(network.classes))) if classes is None else tuple(int(c) for c in classes)
-    known = set(range(len(network.classes)))
+    known = list(range(len(network.classes)))
     faults.check(
-        bool(paying) and set(paying) <= known, "classes", classes, f"numbers out of {sorted(known)}", "see .classes"
+        bool(paying) and set(paying) <= set(known), "classes", classes, f"numbers out of {known}", "see .classes"
     )
-    faults.check(bool(0 < gap < 1), "gap", gap, "a number between 0 and 1", "1e-10 is usual")
+    _GAP.note(faults, "gap", gap)
     given = {"x0": 0.0 if x0 is None else x0, "lower": lower, "upper": upper}
     start, low, high = (_per_link(faults, name, value, chosen.size) for name, value in given.items())
     weights = _weights(faults, objective)
@@ -105,14 +106,11 @@ def toll_problem(
         faults.check(setting.drives_plausibly(), "network.length", network.length, "lengths in km and times in minutes",
                      "the typical link is driven at more than 300 km/h or has no length; rescale it")  # fmt: skip
     faults.raise_if_any()
-    all_pay = len(paying) == len(network.classes)
     if weights is None:
-        size = network.links * (1 if all_pay else 2)
+        size = network.links * (1 if len(paying) == len(known) else 2)
         leader = own_leader(objective, start, np.ones(size))
-        natural: Sense = "min"
     else:
-        leader = named_leader(setting, weights, all_pay)
-        natural = SENSES[next(iter(weights))] if isinstance(objective, str) else "max"
+        leader = mixed_leader(setting, weights)
     travellers = TollFollower(network, chosen, paying, float(gap))
     allowed = _domain(low, high) if domain is None else domain
     if x0 is None and follower is None and objective == "travel_time":
@@ -122,7 +120,7 @@ def toll_problem(
         travellers if follower is None else follower,
         start,
         allowed,
-        natural if sense is None else sense,
+        _natural_sense(objective, weights) if sense is None else sense,
         f"tolls on {chosen.size} links of {network.name} for {leader.name}",
     )
 
@@ -160,14 +158,20 @@ def chosen_links(network: Network, links: Iterable[Any] | None) -> Indices:
     return numbers
 
 
+def _natural_sense(objective: Any, weights: Mapping[str, float] | None) -> Sense:
+    """Return what is wanted of an objective unless the user says otherwise: a mix is maximised, an own one not."""
+    if isinstance(objective, str):
+        return SENSES[objective]
+    return "min" if weights is None else "max"
+
+
 def _weights(faults: Faults, objective: Any) -> dict[str, float] | None:
     """Return the weights of named objectives, or None for a user's own."""
     if isinstance(objective, str):
         weights = {objective: 1.0}
     elif isinstance(objective, Mapping):
         for name, weight in objective.items():
-            number = isinstance(weight, int | float | np.number) and bool(np.isfinite(weight))
-            if not faults.check(number, f"objective[{name!r}]", weight, "a finite number", "a weight of either sign"):
+            if not _WEIGHT.note(faults, f"objective[{name!r}]", weight):
                 return {}
         weights = {str(name): float(weight) for name, weight in objective.items()}
     else:
@@ -244,12 +248,12 @@ def optimise_tolls(
     where the followers are an equilibrium model; the rest of the budget is the solver's (default: the package's).
     """
     faults = Faults("optimise_tolls")
-    faults.check(uniform >= 2, "uniform", uniform, "at least 2", "no tolls and the highest")
-    faults.check(marginal >= 0, "marginal", marginal, "a number >= 0", "0 tries none")
+    at_least(2, "at least 2", "no tolls and the highest").note(faults, "uniform", uniform)
+    at_least(0, "a number >= 0", "0 tries none").note(faults, "marginal", marginal)
     faults.check(queries > uniform + marginal, "queries", queries, f"more than {uniform + marginal}",
                  "the first ones find a place to start from")  # fmt: skip
     faults.raise_if_any()
-    begin, sign = time.perf_counter(), 1.0 if problem.sense == "min" else -1.0
+    begin, sign = time.perf_counter(), _sign(problem)
     levels = np.append(0.0, highest * 0.5 ** np.arange(uniform - 2, -1, -1.0))  # finer where tolls are low
     equal = list(_uniform_trials(problem, highest, levels, seed))
     others = list(marginal_cost_trials(problem, marginal)) if marginal else []
@@ -267,24 +271,22 @@ def optimise_tolls(
 
 def value_at(problem: Problem, x: Vector, seed: int = 0) -> float:
     """Return F(x), by one query."""
-    return problem.leader.value(x, _response(problem, x, seed))
-
-
-def _response(problem: Problem, x: Vector, seed: int) -> Vector:
     oracle = Oracle(problem.follower, seed=seed)
     response = next(oracle.answer([Query(0, 0, np.asarray(x, dtype=np.float64), Purpose.MONITOR)]))
     if response.failure:
         raise FollowerFailure(f"the followers did not answer at x = {x}: {response.failure}")
-    return response.y
+    return problem.leader.value(x, response.y)
 
 
 def best_uniform(problem: Problem, highest: float, points: int = 11, seed: int = 0) -> Uniform:
     """Try equal tolls from 0 to ``highest`` on all links (projected onto the problem's set); return the best."""
-    faults = Faults("best_uniform")
-    faults.check(points >= 2, "points", points, "at least 2", "try 11")
-    faults.raise_if_any()
+    at_least(2, "at least 2", "try 11").require("best_uniform", "points", points)
     trials = list(_uniform_trials(problem, highest, np.linspace(0.0, highest, points), seed))
-    return _best(trials, 1.0 if problem.sense == "min" else -1.0)
+    return _best(trials, _sign(problem))
+
+
+def _sign(problem: Problem) -> float:
+    return 1.0 if problem.sense == "min" else -1.0
 
 
 def _best(trials: list[Trial], sign: float) -> Uniform:
@@ -293,9 +295,7 @@ def _best(trials: list[Trial], sign: float) -> Uniform:
 
 
 def _uniform_trials(problem: Problem, highest: float, levels: Vector, seed: int) -> Iterator[Trial]:
-    faults = Faults("uniform tolls")
-    faults.check(bool(0 < highest < np.inf), "highest", highest, "a positive number", "try twice a typical link time")
-    faults.raise_if_any()
+    positive("try twice a typical link time").require("uniform tolls", "highest", highest)
     for toll in levels:
         x = problem.domain.project(np.full(problem.x0.size, float(toll)))
         yield Trial(x, value_at(problem, x, seed), f"a uniform toll of {toll:.4g}" if toll else "no tolls")

@@ -67,7 +67,6 @@ class PlainFollower(Follower):
         return self.function(x.copy())
 
 
-@final
 @dataclass(frozen=True, eq=False)
 class BatchedFollower(Follower):
     """A function X -> Y that answers a stack of rows in one call."""
@@ -111,19 +110,13 @@ class SeededFollower(Follower):
 
 @final
 @dataclass(frozen=True, eq=False)
-class Respondent(Follower):
+class Respondent(BatchedFollower):
     """The follower of a game with a model, X -> (Y, gaps): each answer comes with its certificate as the gap.
 
     Each row is answered on its own inside, so the batch never shows in the bits of an answer.
     """
 
     function: Callable[[Matrix], tuple[Matrix, Vector]]
-    batched = True
-
-    def respond(self, x: Vector, generator: Generator | None) -> Answer:
-        """Return the answer to one query, with the gap it was certified to."""
-        rows, gaps = self.function(x.reshape(1, -1))
-        return Answer(rows[0], float(gaps[0]))
 
     def respond_all(self, points: Sequence[Vector]) -> list[Any]:
         """Return one answer, with the gap it was certified to, per point."""

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pzos.base.checks import Faults, instance_of, one_of, shown
+from pzos.base.checks import Faults, instance_of, one_of, set_fields, shown
 from pzos.base.types import Sense, Vector, float_array
 from pzos.problem.follower import A_FOLLOWER, Follower, as_follower
 from pzos.problem.leader import Leader
@@ -81,14 +81,8 @@ class Problem:
         if A_DOMAIN.note(faults, "domain", domain) and start is not None:
             _check_membership(faults, domain, start)
         faults.raise_if_any()
-        set_field = object.__setattr__
-        set_field(self, "leader", leader)
-        set_field(self, "follower", as_follower(follower))
-        set_field(self, "x0", start)
-        set_field(self, "domain", domain)
-        set_field(self, "sense", sense)
-        set_field(self, "name", str(name))
-        set_field(self, "structure", tuple(structure))
+        set_fields(self, leader=leader, follower=as_follower(follower), x0=start, domain=domain)
+        set_fields(self, sense=sense, name=str(name), structure=tuple(structure))
 
     def known(self) -> Known:
         """Return the problem without its followers, as a study sees it."""

@@ -25,6 +25,7 @@ from pzos.base.checks import (
     frozen_bounds,
     frozen_numbers,
     positive,
+    set_fields,
     whole,
 )
 from pzos.base.types import Matrix, Vector, dot
@@ -118,8 +119,7 @@ class Box:
 
     def __init__(self, lower: npt.ArrayLike, upper: npt.ArrayLike) -> None:
         below, above = frozen_bounds("Box", lower, upper)
-        object.__setattr__(self, "lower", below)
-        object.__setattr__(self, "upper", above)
+        set_fields(self, lower=below, upper=above)
 
     def project(self, x: Vector) -> Vector:
         """Return x with every entry moved to its nearest bound if outside."""
@@ -152,7 +152,7 @@ class _Shares(_OfAnyDimension):
 
     def __post_init__(self) -> None:
         check_fields(self)
-        object.__setattr__(self, "total", float(self.total))
+        set_fields(self, total=float(self.total))
 
     def one_constraint(self, x: Vector, centre: Vector, radius: float) -> OneConstraint:
         """Return the sum as the one constraint besides bounds; its multiplier shifts all entries alike."""
@@ -223,8 +223,7 @@ class Ball:
         faults.check(bool(np.isfinite(middle).all()), "center", center, "finite numbers", "try center=0.0")
         positive("try radius=1.0").note(faults, "radius", radius)
         faults.raise_if_any()
-        object.__setattr__(self, "center", middle)
-        object.__setattr__(self, "radius", float(radius))
+        set_fields(self, center=middle, radius=float(radius))
 
     def project(self, x: Vector) -> Vector:
         """Return x, pulled straight towards the center if it lies outside."""
@@ -302,9 +301,10 @@ class Polyhedron:
         inequalities = _constraints(faults, ("A", A), ("b", b))
         equations = _constraints(faults, ("C", C), ("d", d))
         given = [pair for pair in (inequalities, equations) if pair is not None]
-        if not given:
+        if not given and not faults.messages:
             faults.add("no constraints given: expected A with b, or C with d; use pzos.Whole() for no constraint")
-            faults.raise_if_any()
+        if not given:
+            raise faults.error()
         width = given[0][0].shape[1]
         faults.check(given[-1][0].shape[1] == width, "C", C, f"{width} columns, as A has", "one per entry of y")
         faults.raise_if_any()
@@ -312,10 +312,8 @@ class Polyhedron:
         (left, right), (sums, totals) = inequalities or nothing, equations or nothing
         _require_a_point(left, right, sums, totals)
         origin, basis = _solution_space(sums, totals)
-        fields = {"A": left, "b": right, "C": sums, "d": totals, "origin": origin, "basis": basis}
-        for name, value in fields.items():
-            object.__setattr__(self, name, value)
-        object.__setattr__(self, "halfspaces", _reduced(left, right, origin, basis))
+        halfspaces = _reduced(left, right, origin, basis)
+        set_fields(self, A=left, b=right, C=sums, d=totals, origin=origin, basis=basis, halfspaces=halfspaces)
 
     def __repr__(self) -> str:
         return f"Polyhedron(dimension={self.dimension}, inequalities={self.b.size}, equations={self.d.size})"
@@ -379,7 +377,7 @@ class Product:
                 for message in part.faults(int(size)):
                     faults.add(f"parts[{k}]: {message}")
         faults.raise_if_any()
-        object.__setattr__(self, "parts", tuple((part, int(size)) for part, size in pairs))
+        set_fields(self, parts=tuple((part, int(size)) for part, size in pairs))
 
     @property
     def dimension(self) -> int:

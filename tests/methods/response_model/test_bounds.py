@@ -3,13 +3,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pzos.methods.response_model.bounds import Bounds, Law, beyond, imputed, precision_of
+from pzos.methods.response_model.bounds import Bounds, ConservedSum, beyond, imputed, precision_of
 from pzos.methods.response_model.history import Scales, geometry
 
 LOWER, UPPER = np.zeros(5), np.full(5, np.inf)
 BOX = np.full(5, 2.0)
 SHARES = np.array([0.3, 0.1, 0.2, 0.3, 0.1])
-LAW = Law(np.ones(5), SHARES, 4.0)
+LAW = ConservedSum(np.ones(5), SHARES, 4.0)
 Z = np.array([1.5, -0.4, 2.6, 0.3, 0.7])
 
 

@@ -72,8 +72,8 @@ def test_a_conserving_prior_beats_own_effects_where_a_law_holds():
     assert with_law < 0.7 * without
 
 
-def test_explain_uses_totals_that_are_known():
+def test_totals_that_are_known_are_kept():
     true = jacobian(ONES)
     s = rows(4)
-    np.testing.assert_allclose(true.explain(s, true.apply(s)), true.apply(s), atol=1e-12)
-    assert not LinearPrior().explain(s, s).any()
+    np.testing.assert_allclose(true.apply(s, true.apply(s)), true.apply(s), atol=1e-12)
+    assert not LinearPrior().apply(s, s).any()

@@ -23,7 +23,7 @@ import numpy as np
 from scipy.linalg.lapack import dpotri
 
 from pzos.base.types import Matrix, Vector
-from pzos.methods.response_model.history import Geometry, Rows
+from pzos.methods.response_model.history import Geometry, Indices
 
 #: How far beyond its bound an entry of the centre is assumed to be, as a share of the nearest free answers.
 _HOPE = 0.1
@@ -32,7 +32,7 @@ _NEAREST = 40
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Law:
+class ConservedSum:
     """A conserved sum a'y = total, with the shares u >= 0 in which the followers make up for a change."""
 
     coefficients: Vector
@@ -42,6 +42,10 @@ class Law:
     def excess(self, y: Vector) -> float:
         """Return by how much a'y exceeds the total."""
         return float(self.coefficients @ y) - self.total
+
+    def slope(self, free: Vector) -> float:
+        """Return by how much a'y falls as the multiplier mu grows, where each entry moves as ``free`` says."""
+        return float((self.coefficients * self.shares) @ free)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,7 +58,7 @@ class Bounds:
 
     lower: Vector
     upper: Vector
-    law: Law | None = None
+    law: ConservedSum | None = None
     rounding: float = 0.0
 
     def clip(self, z: Vector) -> tuple[Vector, Vector]:
@@ -76,8 +80,7 @@ class Bounds:
             return y, free
         moved = z
         for _ in range(12):  # Newton's method on a piecewise linear monotone function ends after few pieces
-            gap = float(law.coefficients @ y) - law.total
-            slope = float((law.coefficients * law.shares) @ free)
+            gap, slope = law.excess(y), law.slope(free)
             if abs(gap) <= 1e-12 * abs(law.total) or slope <= 1e-12:
                 break
             moved = moved - (gap / slope) * law.shares
@@ -90,7 +93,7 @@ class Bounds:
         law = self.law
         if law is None or bool((free == 1.0).all()):
             return inner
-        slope = float((law.coefficients * law.shares) @ free)
+        slope = law.slope(free)
         if slope <= 1e-12:
             return inner
         along = float(law.shares @ inner) / slope
@@ -138,9 +141,9 @@ def imputed(
         inside = _HOPE * np.abs(free_answer - centre)
         latent_centre = np.where(centre_low, np.minimum(implied, bounds.lower - inside), centre)
         latent_centre = np.where(centre_high, np.maximum(implied, bounds.upper + inside), latent_centre)
-    beyond = latent_centre + predicted
-    latent = np.where(low, np.minimum(beyond, bounds.lower), answers)
-    latent = np.where(high, np.maximum(beyond, bounds.upper), latent)
+    expected = latent_centre + predicted
+    latent = np.where(low, np.minimum(expected, bounds.lower), answers)
+    latent = np.where(high, np.maximum(expected, bounds.upper), latent)
     return latent, latent_centre
 
 
@@ -185,7 +188,7 @@ def beyond(
 
 
 def _most_likely(
-    precision: Matrix, from_centre: Vector, pull: Vector, inverse: Vector, rows: Rows, centre_held: bool
+    precision: Matrix, from_centre: Vector, pull: Vector, inverse: Vector, rows: Indices, centre_held: bool
 ) -> tuple[Vector, float]:
     """Return the change of theta at ``rows``, and theta at the centre (0 if it is free)."""
     matrix = precision[np.ix_(rows, rows)] * (inverse[rows, None] * inverse[rows])

@@ -6,14 +6,14 @@ Length and weight of the process are those of largest marginal likelihood, the c
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 import numpy as np
 from scipy.linalg import cho_solve, solve_triangular
 
 from pzos.base.types import Matrix, Vector
-from pzos.methods.response_model.bounds import Bounds, Law, beyond, imputed, precision_of
+from pzos.methods.response_model.bounds import Bounds, ConservedSum, beyond, imputed, precision_of
 from pzos.methods.response_model.history import Geometry, History, Scales, geometry
 from pzos.methods.response_model.prior import LinearPrior, fit_conserving, fit_own
 from pzos.methods.response_model.response import ResponseModel
@@ -35,6 +35,29 @@ class Shape(Enum):
     FREE = "no structure"
     OWN = "own effects"
     CONSERVING = "own effects under conservation laws"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Sample:
+    """Answers seen from a centre: y_c there, the slopes r_j = (y_j - y_c)/d_j, the factor of their covariance K."""
+
+    seen: Geometry
+    answer: Vector
+    slopes: Matrix
+    factor: Matrix
+
+    @property
+    def answers(self) -> Matrix:
+        """Return the answers y_j again."""
+        return self.answer + self.slopes * self.seen.lengths[:, None]
+
+    def whitened(self, rows: Matrix) -> Matrix:
+        """Return L^-1 rows, where K = L L'."""
+        return solve_triangular(self.factor, rows, lower=True, check_finite=False)
+
+    def residuals(self, prior: LinearPrior) -> Matrix:
+        """Return the slopes less what the linear prior says."""
+        return self.slopes - prior.apply(self.seen.units)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,50 +86,19 @@ class Fitter:
         point, answer = history.points[centre], history.answers[centre]
         if seen.count == 0 or scales is None:
             return ResponseModel(point, answer, seen, slopes, Scales(1.0, 0.0, 0.0), LinearPrior(), self.bounds)
-        factor = _factor(seen, scales)
+        sample = _Sample(seen, answer, slopes, _factor(seen, scales))
         kinked = self.bounds.touched(history.answers)
         if start is not None and start.own is not None and not refit and seen.count > _SETTLED:
             prior = start
-            slopes, base = self._completed(kinked, prior, factor, seen, slopes, answer)
+            latent = self._latent(prior, sample, precision_of(sample.factor)) if kinked else sample
         else:
-            prior, slopes, base = self._prior(shape, factor, seen, slopes, answer, start)
-        bounds = self._bounds(prior, answer)
-        residuals = slopes if prior.own is None else slopes - prior.apply(seen.units)
-        weights = cho_solve((factor, True), residuals, check_finite=False)
+            prior, latent = self._prior(shape, sample, start)
+        weights = cho_solve((sample.factor, True), latent.residuals(prior), check_finite=False)
         weights /= seen.lengths[:, None]
+        base = latent.answer
         if scales.noise > 0.0:
             base = base + scales.noise * seen.centre_share * weights.sum(axis=0)
-        return ResponseModel(point, base, seen, weights, scales, prior, bounds, kinked)
-
-    def _completed(
-        self, kinked: bool, prior: LinearPrior, factor: Matrix, seen: Geometry, slopes: Matrix, answer: Vector
-    ) -> tuple[Matrix, Vector]:
-        return self._latent(prior, seen, precision_of(factor), slopes, answer) if kinked else (slopes, answer)
-
-    def _latent(
-        self, prior: LinearPrior, seen: Geometry, precision: Matrix, slopes: Matrix, answer: Vector
-    ) -> tuple[Matrix, Vector]:
-        """Return slopes and centre of the latent response, which has no kinks where answers reach their bounds."""
-        lengths = seen.lengths[:, None]
-        surprise = slopes if prior.own is None else slopes - prior.apply(seen.units)
-        bounds = self._bounds(prior, answer)
-        law = bounds.law
-        if law is not None:
-            surprise = surprise - np.outer(surprise @ law.shares, law.coefficients)
-        moved, centre_moved = beyond(bounds, answer + slopes * lengths, answer, surprise, seen, precision)
-        if law is not None:
-            moved = moved - np.outer(moved @ law.coefficients, law.shares)
-            centre_moved = centre_moved - float(centre_moved @ law.coefficients) * law.shares
-        return slopes + (moved - centre_moved) / lengths, answer + centre_moved
-
-    def _bounds(self, prior: LinearPrior, answer: Vector) -> Bounds:
-        """Return the bounds; with a single law the surplus that clipping makes is shared out by it."""
-        shares, laws = prior.shares, prior.laws
-        if shares is None or laws is None or laws.shape[0] != 1:
-            return self.bounds
-        positive = np.maximum(shares[:, 0], 1e-3 * float(np.abs(shares).mean()))
-        law = Law(laws[0], positive / float(laws[0] @ positive), float(laws[0] @ answer))
-        return Bounds(self.bounds.lower, self.bounds.upper, law)
+        return ResponseModel(point, base, seen, weights, scales, prior, self._bounds(prior, answer), kinked)
 
     def tune(
         self,
@@ -120,10 +112,9 @@ class Fitter:
         """Return the scales of largest likelihood for this shape."""
         seen, slopes = self._seen(history, centre)
         if shape is not Shape.FREE:
-            answer = history.answers[centre]
             factor = _factor(seen, Scales(float(np.median(seen.lengths)), 1.0, 0.0) if start is None else start)
-            prior, slopes, _ = self._prior(shape, factor, seen, slopes, answer, prior)
-            slopes = slopes - prior.apply(seen.units)
+            prior, latent = self._prior(shape, _Sample(seen, history.answers[centre], slopes, factor), prior)
+            slopes = latent.residuals(prior)
         if self.sketch is not None:
             slopes = slopes @ self.sketch
         return fit_scales(seen, slopes, start, variance)
@@ -133,52 +124,58 @@ class Fitter:
         seen = geometry(history.points[centre], history.points[rows], history.repeats[rows], history.repeats[centre])
         return seen, (history.answers[rows] - history.answers[centre]) / seen.lengths[:, None]
 
-    def _prior(
-        self, shape: Shape, factor: Matrix, seen: Geometry, slopes: Matrix, answer: Vector, start: LinearPrior | None
-    ) -> tuple[LinearPrior, Matrix, Vector]:
-        """Return the linear prior, the slopes and the answer at the centre, latent where answers are at bounds."""
+    def _prior(self, shape: Shape, sample: _Sample, start: LinearPrior | None) -> tuple[LinearPrior, _Sample]:
+        """Return the linear prior and the sample, latent where answers are at their bounds."""
         if shape is Shape.FREE:
-            return LinearPrior(), slopes, answer
-        units = solve_triangular(factor, seen.units, lower=True, check_finite=False)
-        touched = self.bounds.touched(answer + slopes * seen.lengths[:, None]) or self.bounds.touched(answer)
-        prior = start
-        if prior is None or prior.own is None or not touched:
-            white = solve_triangular(factor, slopes, lower=True, check_finite=False)
-            prior = self._linear(shape, units, white, start)
+            return LinearPrior(), sample
+        units = sample.whitened(sample.seen.units)
+
+        def linear(sample: _Sample, start: LinearPrior | None) -> LinearPrior:
+            slopes = sample.whitened(sample.slopes)
+            return fit_own(units, slopes) if shape is Shape.OWN else fit_conserving(units, slopes, self.laws, start)
+
+        touched = self.bounds.touched(sample.answers) or self.bounds.touched(sample.answer)
+        prior = linear(sample, start) if start is None or start.own is None or not touched else start
         if not touched:
-            return prior, slopes, answer
-        if seen.count < _FEW:
-            return self._roughly_censored(shape, factor, seen, units, slopes, answer, prior)
-        precision = precision_of(factor)
-        latent, _ = self._latent(prior, seen, precision, slopes, answer)
-        white = solve_triangular(factor, latent, lower=True, check_finite=False)
-        prior = self._linear(shape, units, white, prior)
-        return prior, *self._latent(prior, seen, precision, slopes, answer)
+            return prior, sample
+        if sample.seen.count < _FEW:
+            latent = sample
+            for _ in range(_IMPUTATIONS):
+                latent = self._imputed(prior, sample, latent)
+                prior = linear(latent, prior)
+            return prior, latent
+        precision = precision_of(sample.factor)
+        prior = linear(self._latent(prior, sample, precision), prior)
+        return prior, self._latent(prior, sample, precision)
 
-    def _roughly_censored(
-        self,
-        shape: Shape,
-        factor: Matrix,
-        seen: Geometry,
-        units: Matrix,
-        slopes: Matrix,
-        answer: Vector,
-        prior: LinearPrior,
-    ) -> tuple[LinearPrior, Matrix, Vector]:
-        """Fit the prior where answers are too few for a process: censored ones get what the prior itself predicts."""
-        lengths = seen.lengths[:, None]
-        answers = answer + slopes * lengths
-        latent_answer = answer
-        for _ in range(_IMPUTATIONS):
-            predicted = prior.explain(seen.units, slopes) * lengths
-            latent, latent_answer = imputed(self.bounds, answers, answer, predicted, seen.lengths)
-            slopes = (latent - latent_answer) / lengths
-            white = solve_triangular(factor, slopes, lower=True, check_finite=False)
-            prior = self._linear(shape, units, white, prior)
-        return prior, slopes, latent_answer
+    def _imputed(self, prior: LinearPrior, sample: _Sample, latent: _Sample) -> _Sample:
+        """Return the latent sample where answers are too few for a process: what the prior itself predicts."""
+        seen, lengths = sample.seen, sample.seen.lengths[:, None]
+        predicted = prior.apply(seen.units, latent.slopes) * lengths
+        answers, answer = imputed(self.bounds, sample.answers, sample.answer, predicted, seen.lengths)
+        return replace(latent, answer=answer, slopes=(answers - answer) / lengths)
 
-    def _linear(self, shape: Shape, units: Matrix, slopes: Matrix, start: LinearPrior | None) -> LinearPrior:
-        return fit_own(units, slopes) if shape is Shape.OWN else fit_conserving(units, slopes, self.laws, start)
+    def _latent(self, prior: LinearPrior, sample: _Sample, precision: Matrix) -> _Sample:
+        """Return the sample of the latent response, which has no kinks where answers reach their bounds."""
+        surprise, bounds = sample.residuals(prior), self._bounds(prior, sample.answer)
+        law = bounds.law
+        if law is not None:
+            surprise = surprise - np.outer(surprise @ law.shares, law.coefficients)
+        moved, centre_moved = beyond(bounds, sample.answers, sample.answer, surprise, sample.seen, precision)
+        if law is not None:
+            moved = moved - np.outer(moved @ law.coefficients, law.shares)
+            centre_moved = centre_moved - float(centre_moved @ law.coefficients) * law.shares
+        slopes = sample.slopes + (moved - centre_moved) / sample.seen.lengths[:, None]
+        return replace(sample, answer=sample.answer + centre_moved, slopes=slopes)
+
+    def _bounds(self, prior: LinearPrior, answer: Vector) -> Bounds:
+        """Return the bounds; with a single law the surplus that clipping makes is shared out by it."""
+        shares, laws = prior.shares, prior.laws
+        if shares is None or laws is None or laws.shape[0] != 1:
+            return self.bounds
+        positive = np.maximum(shares[:, 0], 1e-3 * float(np.abs(shares).mean()))
+        law = ConservedSum(laws[0], positive / float(laws[0] @ positive), float(laws[0] @ answer))
+        return replace(self.bounds, law=law)
 
 
 def _factor(seen: Geometry, scales: Scales) -> Matrix:
@@ -201,8 +198,6 @@ def _cholesky(covariance: Matrix) -> Matrix:
 
 def negative_log_likelihood(geometry: Geometry, residuals: Matrix, scales: Scales) -> tuple[float, float]:
     """Return -log p(residuals)/columns up to constants, and the profiled variance of a unit slope."""
-    from scipy.linalg import solve_triangular
-
     try:
         factor = np.linalg.cholesky(geometry.covariance(scales))
     except np.linalg.LinAlgError:

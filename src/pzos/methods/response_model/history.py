@@ -17,7 +17,7 @@ ROOT3 = float(np.sqrt(3.0))
 _JITTER = 1e-8
 
 
-Rows = npt.NDArray[np.int64]
+Indices = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -67,15 +67,15 @@ class History:
         spread = self.spread + float(np.einsum("i,i->", change, change)) * before / (before + 1.0)
         return History(self.points, answers, repeats, spread, self.freedom + y.size)
 
-    def nearest(self, centre: int, limit: int) -> Rows:
+    def nearest(self, centre: int, limit: int) -> Indices:
         """Return the rows of the ``limit`` points nearest to row ``centre``, without it, oldest first."""
         offsets = self.points - self.points[centre]
         squared = np.einsum("ij,ij->i", offsets, offsets)
         squared[centre] = np.inf
-        rows: Rows = np.arange(squared.size)
+        rows: Indices = np.arange(squared.size)
         if squared.size - 1 > limit:
             rows = np.sort(np.argpartition(squared, limit)[:limit])
-        kept: Rows = rows[rows != centre]
+        kept: Indices = rows[rows != centre]
         return kept
 
     def trimmed(self, centre: int, limit: int) -> tuple[History, int]:

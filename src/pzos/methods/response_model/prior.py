@@ -26,19 +26,13 @@ class LinearPrior:
     shares: Matrix | None = None
     laws: Matrix | None = None
 
-    def apply(self, s: Matrix) -> Matrix:
-        """Return B_p s for one vector or for each row of a stack."""
+    def apply(self, s: Matrix, slopes: Matrix | float = 0.0) -> Matrix:
+        """Return B_p s for one vector or for each row of a stack.
+
+        Latent ``slopes`` r need not obey the laws; with them it is what the prior makes of rows that keep their A r.
+        """
         if self.own is None:
             return np.zeros(1)
-        moved = s * self.own
-        if self.shares is None or self.laws is None:
-            return moved
-        return moved - (moved @ self.laws.T) @ self.shares.T
-
-    def explain(self, s: Matrix, slopes: Matrix) -> Matrix:
-        """Return what the prior makes of rows whose own totals A r are known to differ from zero."""
-        if self.own is None:
-            return np.zeros_like(slopes)
         moved = s * self.own
         if self.shares is None or self.laws is None:
             return moved

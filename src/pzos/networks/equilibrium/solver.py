@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pzos.base.types import Matrix
-from pzos.networks.equilibrium.compiled import compiled
+from pzos.games._compile import compiled
 from pzos.networks.equilibrium.newton import newton_step
 from pzos.networks.equilibrium.paths import (
     Marks,
@@ -20,7 +20,6 @@ from pzos.networks.equilibrium.paths import (
     add_up,
     new_marks,
     no_paths,
-    pair_classes,
     pairs_with_choice,
     price,
     sweep,
@@ -159,7 +158,7 @@ def equilibrate(graph: Graph, trips: Trips, fixed: Matrix, law: Law, target: flo
     nodes, links = graph.first_out.size - 1, graph.head.size
     space, marks, state = tree_space(nodes), new_marks(links), np.zeros((links, 3))
     cost, potential = np.zeros((fixed.shape[0], links)), np.zeros((fixed.shape[0], nodes))
-    into, kinds = np.empty(nodes, np.int32), pair_classes(trips)
+    into = np.empty(nodes, np.int32)
     refresh(law, state)
     paths = _load(graph, trips, fixed, law, state, space)
     best, since, number, gap = np.inf, 0, 0, np.inf
@@ -178,4 +177,4 @@ def equilibrate(graph: Graph, trips: Trips, fixed: Matrix, law: Law, target: flo
         if since > effort.patience or number > effort.rounds:
             return Outcome(paths, state, gap, number, CYCLE if node >= 0 else TIRED, node, kind, into)
         paths = priced
-        _improve(paths, kinds, gap, total, law, state, marks, effort)
+        _improve(paths, trips.pair_class, gap, total, law, state, marks, effort)

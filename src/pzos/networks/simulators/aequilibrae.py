@@ -106,8 +106,6 @@ class AequilibraeFollower:
 
     def __call__(self, x: Vector) -> Answer:
         """Answer one query."""
-        tolls = np.zeros(self.network.links)
-        tolls[self.links] = x
-        made = build(self.network, tolls, self.algorithm, self.gap, self.iterations)
+        made = build(self.network, self.network.tolls_on(self.links, x), self.algorithm, self.gap, self.iterations)
         made.execute()
         return Answer(link_flow(made, self.network), float(made.assignment.rgap))

@@ -13,7 +13,7 @@ import subprocess
 import tempfile
 import threading
 import weakref
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -22,15 +22,14 @@ from xml.etree import ElementTree
 import numpy as np
 import numpy.typing as npt
 
-from pzos.base.checks import Faults
+from pzos.base.checks import Must, at_least, checked
 from pzos.base.errors import FollowerFailure, MissingExtra
 from pzos.base.keys import Keys, Role
 from pzos.base.types import Vector
 from pzos.networks.maps import layout
 from pzos.networks.network import Network
-from pzos.networks.simulators.traffic import Simulator, Traffic
+from pzos.networks.simulators.traffic import LANE_PER_HOUR, POSITIVE, Simulator, Traffic
 
-_LANE_PER_HOUR = 2000.0
 _FEEDER_LANES = 4
 _EXIT_AT = 0.9
 _ONE_AT_A_TIME = threading.Lock()  # libsumo holds one simulation per process
@@ -50,28 +49,21 @@ def _packages() -> tuple[Any, Path]:
 
 @dataclass(frozen=True, eq=False)
 class SumoSimulator(Simulator):
-    """A network in SUMO. Trips depart at random over ``loading`` seconds; the run ends after ``horizon`` seconds.
+    """A network in SUMO. Trips depart at random.
 
-    Demand and capacities are per hour, times in units of ``second`` seconds (60: minutes), lengths in units of
-    ``metre`` metres. Measured travel times are taken in every ``update`` seconds and averaged with the earlier ones
-    (weight ``memory`` on those); drivers misjudge each road by up to the factor ``blur``.
+    Measured travel times are taken in every ``update`` seconds and averaged with the earlier ones (weight ``memory``
+    on those); drivers misjudge each road by up to the factor ``blur``. The other settings are those of every
+    :class:`~pzos.networks.simulators.traffic.Simulator`.
     """
 
-    network: Network
-    loading: float = 900.0
-    horizon: float = 3600.0
-    update: float = 30.0
-    memory: float = 0.7
-    blur: float = 1.2
-    second: float = 60.0
-    metre: float = 1000.0
-
-    def __post_init__(self) -> None:
-        faults = Faults("SumoSimulator")
-        self.check(faults, ("loading", "horizon", "update", "second", "metre"))
-        faults.check(bool(0 <= self.memory < 1), "memory", self.memory, "a number from 0 to below 1", "0.7 is usual")
-        faults.check(bool(self.blur >= 1), "blur", self.blur, "a number >= 1", "1 is no error at all")
-        faults.raise_if_any()
+    loading: float = checked(POSITIVE, default=900.0)
+    horizon: float = checked(POSITIVE, default=3600.0)
+    _: KW_ONLY
+    update: float = checked(POSITIVE, default=30.0)
+    memory: float = checked(
+        Must(lambda share: bool(0 <= share < 1), "a number from 0 to below 1", "0.7 is usual"), default=0.7
+    )
+    blur: float = checked(at_least(1, "a number >= 1", "1 is no error at all"), default=1.2)
 
     @cached_property
     def _folder(self) -> Path:
@@ -179,10 +171,8 @@ def build_network(simulator: SumoSimulator, folder: Path) -> None:
         _edge(edges, f"in{zone}", f"z{zone}", f"n{zone}", _FEEDER_LANES, 25.0, 50.0, "feeder")
         _edge(edges, f"out{zone}", f"n{zone}", f"z{zone}", _FEEDER_LANES, 25.0, 50.0, "feeder")
     _headway(types, "feeder", 0.3)
-    _headway(types, "road", 0.6 * 3600.0 / _LANE_PER_HOUR)
-    seconds = np.maximum(network.latency.base * simulator.second, 1.0)
-    metres = np.where(network.length > 0, network.length * simulator.metre, 10.0 * seconds)
-    lanes = np.maximum(np.ceil(network.latency.capacity / _LANE_PER_HOUR), 1.0).astype(int)
+    _headway(types, "road", 0.6 * 3600.0 / LANE_PER_HOUR)
+    seconds, metres, lanes = simulator.roads()
     headway = np.minimum(3600.0 * lanes / network.latency.capacity, 60.0)
     for number in range(network.links):
         start, end = places[network.tail[number]], places[network.head[number]]

@@ -13,21 +13,26 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from numpy.random import Generator
 
-from pzos.base.checks import Faults
+from pzos.base.checks import Faults, checked, instance_of, note_fields, positive
 from pzos.base.types import Matrix, Vector
 from pzos.networks.demand import Indices
 from pzos.networks.network import Network
+from pzos.networks.objectives import Part, mixed_leader
 from pzos.networks.tolls import chosen_links
-from pzos.problem.leader import Leader, leader_from_functions
 from pzos.problem.problem import Problem
 from pzos.problem.sets import Box
+
+LANE_PER_HOUR = 2000.0
+"""Vehicles that a lane takes in an hour."""
+
+POSITIVE = positive("see the docstring")
 
 WEIGHTS = ("revenue", "travel_time", "toll_squares")
 """What the leader of a simulated city may weigh; travel time counts waiting and trips that did not end."""
@@ -46,23 +51,47 @@ class Traffic(NamedTuple):
         return float(self.spent.sum()) + self.waited
 
 
+class Roads(NamedTuple):
+    """The links as simulators want them: seconds at free flow (1 or more), metres, lanes."""
+
+    seconds: Vector
+    metres: Vector
+    lanes: npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
 class Simulator(ABC):
-    """A traffic simulator of a network: a pure function of tolls (in units of time, one per link) and a seed."""
+    """A traffic simulator of a network: a pure function of tolls (in units of time, one per link) and a seed.
+
+    Trips depart over ``loading`` seconds; the run ends after ``horizon`` seconds. Demand and capacities are per hour,
+    times in units of ``second`` seconds (60: minutes), lengths in units of ``metre`` metres. Drivers learn travel
+    times every ``update`` seconds.
+    """
 
     network: Network
-    loading: float
-    horizon: float
+    loading: float = checked(POSITIVE, default=1800.0)
+    horizon: float = checked(POSITIVE, default=5400.0)
+    _: KW_ONLY
+    update: float = checked(POSITIVE, default=120.0)
+    second: float = checked(POSITIVE, default=60.0)
+    metre: float = checked(POSITIVE, default=1000.0)
 
-    def check(self, faults: Faults, positive: Sequence[str]) -> None:
-        """Note what no simulator can do with: numbers that must be ``positive``, run too short, network too rich."""
-        for name in positive:
-            value = getattr(self, name)
-            faults.check(bool(np.isfinite(value) and value > 0), name, value, "a positive number", "see the docstring")
+    def __post_init__(self) -> None:
+        faults = Faults(type(self).__name__)
+        note_fields(faults, self)
         faults.check(self.horizon >= self.loading, "horizon", self.horizon, f"at least {self.loading:g}", "run longer")
         faults.check(len(self.network.classes) == 1, "network.classes", len(self.network.classes), "one class",
                      "one value of time is simulated")  # fmt: skip
         faults.check(self.network.first_thru == 0, "network.first_thru", self.network.first_thru, "0",
                      "traffic may pass through every node here")  # fmt: skip
+        faults.raise_if_any()
+
+    def roads(self) -> Roads:
+        """Return what the links are like; links without a length are driven at 10 metres a second."""
+        seconds = np.maximum(self.network.latency.base * self.second, 1.0)
+        metres = np.where(self.network.length > 0, self.network.length * self.metre, 10.0 * seconds)
+        lanes = np.maximum(np.ceil(self.network.latency.capacity / LANE_PER_HOUR), 1.0).astype(np.int64)
+        return Roads(seconds, metres, lanes)
 
     @abstractmethod
     def run(self, tolls: npt.ArrayLike, seed: int) -> Traffic:
@@ -79,20 +108,19 @@ class SimulatedTravellers:
 
     def __call__(self, x: Vector) -> Vector:
         """Answer one query by one run per seed."""
-        mean: Vector = np.mean([self.once(x, seed) for seed in self.seeds], axis=0)
-        return mean
+        return self._mean(x, self.seeds)
 
     def once(self, x: Vector, seed: int) -> Vector:
         """Return the response of a single run."""
-        tolls = np.zeros(self.simulator.network.links)
-        tolls[self.links] = x
-        traffic = self.simulator.run(tolls, seed)
+        traffic = self.simulator.run(self.simulator.network.tolls_on(self.links, x), seed)
         return np.concatenate([traffic.entered, traffic.spent, [traffic.waited]])
 
     def fresh(self, x: Vector, generator: Generator) -> Vector:
         """Answer with seeds from ``generator``: for ``pzos.seeded(travellers.fresh, common=True)``."""
-        seeds = generator.integers(0, 2**31 - 1, len(self.seeds))
-        mean: Vector = np.mean([self.once(x, int(seed)) for seed in seeds], axis=0)
+        return self._mean(x, generator.integers(0, 2**31 - 1, len(self.seeds)).tolist())
+
+    def _mean(self, x: Vector, seeds: Sequence[int]) -> Vector:
+        mean: Vector = np.mean([self.once(x, seed) for seed in seeds], axis=0)
         return mean
 
 
@@ -111,8 +139,7 @@ def simulated_toll_problem(
     ``{"revenue": 1.0, "travel_time": -0.5}`` (maximised).
     """
     faults = Faults("simulated_toll_problem")
-    faults.check(isinstance(simulator, Simulator), "simulator", simulator, "a Simulator", "e.g. UxsimSimulator(city)")
-    faults.raise_if_any()
+    instance_of(Simulator, "a Simulator", "e.g. UxsimSimulator(city)").require(faults.where, "simulator", simulator)
     chosen = chosen_links(simulator.network, links)
     weights = {objective: 1.0} if isinstance(objective, str) else {str(k): float(v) for k, v in objective.items()}
     faults.check(bool(weights) and set(weights) <= set(WEIGHTS), "objective", objective, f"names out of {WEIGHTS}",
@@ -122,7 +149,7 @@ def simulated_toll_problem(
     size, high = chosen.size, np.broadcast_to(np.asarray(upper, dtype=np.float64), chosen.shape)
     minimised = isinstance(objective, str) and objective != "revenue"
     return Problem(
-        simulated_leader(simulator.network.links, chosen, weights),
+        mixed_leader(_SimulatedSetting(simulator.network.links, chosen), weights),
         SimulatedTravellers(simulator, chosen, tuple(int(seed) for seed in seeds)),
         np.broadcast_to(np.asarray(x0, dtype=np.float64), (size,)).copy(),
         Box(np.zeros(size), high),
@@ -131,26 +158,24 @@ def simulated_toll_problem(
     )
 
 
-def simulated_leader(count: int, links: Indices, weights: Mapping[str, float]) -> Leader:
-    """Return the leader  sum of weight times objective  of a simulated response of ``count`` links."""
+@dataclass(frozen=True, eq=False)
+class _SimulatedSetting:
+    """What may be wanted of tolls x and a simulated response y: entered vehicles, times spent, time waited."""
 
-    def everything(x: Vector, y: Vector) -> tuple[float, Vector, Vector]:
-        value, grad_x, grad_y = 0.0, np.zeros(x.size), np.zeros(y.size)
-        for name, weight in weights.items():
-            if name == "revenue":
-                value += weight * float(x @ y[links])
-                grad_x += weight * y[links]
-                grad_y[links] += weight * x
-            elif name == "travel_time":
-                value += weight * float(y[count:].sum())
-                grad_y[count:] += weight
-            else:
-                value += weight * float(x @ x)
-                grad_x += 2.0 * weight * x
-        return value, grad_x, grad_y
+    count: int
+    links: Indices
 
-    title = " + ".join(f"{weight:g} {name}" for name, weight in weights.items())
-    return leader_from_functions(lambda x, y: everything(x, y)[0], value_and_gradients=everything, name=title)
+    def revenue(self, x: Vector, y: Vector) -> Part:
+        grad = np.zeros(y.size)
+        grad[self.links] = x
+        return Part(float(x @ y[self.links]), y[self.links], grad)
+
+    def travel_time(self, x: Vector, y: Vector) -> Part:
+        timed = np.arange(y.size) >= self.count
+        return Part(float(y[self.count :].sum()), np.zeros(x.size), timed.astype(np.float64))
+
+    def toll_squares(self, x: Vector, y: Vector) -> Part:
+        return Part(float(x @ x), 2.0 * x, np.zeros(y.size))
 
 
 def held_out(problem: Problem, x: npt.ArrayLike, seeds: Sequence[int]) -> Vector:
@@ -185,11 +210,11 @@ def judge(problem: Problem, choices: Mapping[str, npt.ArrayLike], seeds: Sequenc
 def simulated_travellers(problem: Problem) -> SimulatedTravellers:
     """Return the simulated followers of a problem."""
     inner = getattr(problem.follower, "function", None)
-    if not isinstance(inner, SimulatedTravellers):
-        faults = Faults("simulated_travellers")
-        faults.check(False, "problem", problem.name, "a problem of simulated_toll_problem", "make it with that")
-        faults.raise_if_any()
-    return inner  # type: ignore[return-value]
+    if isinstance(inner, SimulatedTravellers):
+        return inner
+    faults = Faults("simulated_travellers")
+    faults.check(False, "problem", problem.name, "a problem of simulated_toll_problem", "make it with that")
+    raise faults.error()
 
 
 class Sensitivity(NamedTuple):

@@ -13,14 +13,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pzos.base.checks import Faults
+from pzos.base.checks import at_least, checked
 from pzos.base.errors import MissingExtra
 from pzos.base.types import Vector
 from pzos.networks.maps import layout
-from pzos.networks.network import Network
-from pzos.networks.simulators.traffic import Simulator, Traffic
+from pzos.networks.simulators.traffic import POSITIVE, Simulator, Traffic
 
-_LANE_PER_HOUR = 2000.0
 _JAM_PER_METRE = 0.2
 
 
@@ -34,29 +32,16 @@ def _package() -> Any:
     return uxsim
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class UxsimSimulator(Simulator):
-    """A network in UXsim. Trips depart evenly over ``loading`` seconds; the run ends after ``horizon`` seconds.
+    """A network in UXsim. Trips depart evenly; ``platoon`` vehicles move together.
 
-    Demand and capacities are per hour, times in units of ``second`` seconds (60: minutes), lengths in units of
-    ``metre`` metres. ``platoon`` vehicles move together. Drivers look at travel times anew every ``update`` seconds
-    and then a share ``adapting`` of them reconsiders.
+    Every ``update`` seconds a share ``adapting`` of the drivers reconsiders. The other settings are those of every
+    :class:`~pzos.networks.simulators.traffic.Simulator`.
     """
 
-    network: Network
-    loading: float = 1800.0
-    horizon: float = 5400.0
-    platoon: int = 5
-    update: float = 120.0
-    adapting: float = 0.5
-    second: float = 60.0
-    metre: float = 1000.0
-
-    def __post_init__(self) -> None:
-        faults = Faults("UxsimSimulator")
-        self.check(faults, ("loading", "horizon", "update", "adapting", "second", "metre"))
-        faults.check(self.platoon >= 1, "platoon", self.platoon, "a whole number >= 1", "5 is usual")
-        faults.raise_if_any()
+    platoon: int = checked(at_least(1, "a whole number >= 1", "5 is usual"), default=5)
+    adapting: float = checked(POSITIVE, default=0.5)
 
     def run(self, tolls: npt.ArrayLike, seed: int) -> Traffic:
         """Simulate once; tolls are in the network's units of time."""
@@ -91,9 +76,7 @@ class UxsimSimulator(Simulator):
         )  # fmt: skip
         for node, (x, y) in enumerate(layout(network)):
             world.addNode(f"n{node}", float(x), float(y))
-        seconds = np.maximum(network.latency.base * self.second, 1.0)
-        metres = np.where(network.length > 0, network.length * self.metre, 10.0 * seconds)
-        lanes = np.maximum(np.ceil(network.latency.capacity / _LANE_PER_HOUR), 1.0)
+        seconds, metres, lanes = self.roads()
         for number in range(network.links):
             toll = float(tolls[number] * self.second)
             world.addLink(

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from pzos.networks import Latency, Network, generated_city, independent_gap
 from pzos.networks.equilibrium.newton import Swaps, best_swaps, bundle, carry_out, list_exchanges, path_codes
 from pzos.networks.equilibrium.paths import Paths, new_marks
 
@@ -96,13 +94,3 @@ def test_the_model_is_minimised_between_the_bounds(seed: int) -> None:
     gain = np.where(rise > 0, rise * (found - lower), rise * (found - upper)).sum()
     assert value < 0.0
     assert gain <= 1e-5 * abs(value)  # linear in the error, while the solver stops at decreases of 1e-12
-
-
-@pytest.mark.parametrize(("power", "seed"), [(4.0, 3), (8.0, 1)])
-def test_classes_that_swap_roads_on_steep_latencies_reach_the_gap(power: float, seed: int) -> None:
-    city = generated_city(8, 9, zones=20, congestion=2.5, seed=seed)
-    latency = Latency.bpr(city.latency.base, 0.15 if seed < 3 else 1.0, city.latency.capacity, power)
-    classes: Network = replace(city, latency=latency).with_classes([0.5, 1.0, 2.0, 4.0])
-    tolls = np.random.default_rng(seed).uniform(-0.05, 1.0, city.links) * city.latency.base.mean()
-    answer = classes.assign(tolls, gap=1e-12)
-    assert abs(independent_gap(classes, answer.class_flow, tolls)) <= 2e-12
