@@ -16,18 +16,23 @@ import numpy as np
 
 from pzos.base.types import Purpose, Sense, Vector
 from pzos.durable.log import StoredAnswer, read_study
-from pzos.report.from_result import (
+from pzos.report.kept_certificate import certificate_beside, certificate_of
+from pzos.report.story import (
+    EMPTY,
     NO_CERTIFICATE,
+    Curve,
+    Motion,
+    Rows,
+    Story,
     asked_rows,
     certificate_words,
     curve_of,
     ledger_of,
     motion_of,
     present_versions,
+    road_map,
+    toll_labels,
 )
-from pzos.report.kept_certificate import certificate_beside, certificate_of
-from pzos.report.roads import road_map, toll_labels
-from pzos.report.story import EMPTY, Curve, Motion, Rows, Story
 from pzos.study.ledger import NAMES, fate, ordered
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from pzos.base.checks import check_fields, checked, one_of, positive, whole
 from pzos.base.keys import Role
 from pzos.base.threads import one_blas_thread
 from pzos.base.types import LeaderValue, Purpose, Vector, dot
-from pzos.methods.estimators import Answers, Plan
+from pzos.methods.estimators import Answers, Plan, of_kind
 from pzos.methods.response_model.history import History, first
 from pzos.methods.response_model.response import ResponseModel
 from pzos.methods.solver import Outcome, Stop, Task
@@ -127,8 +127,7 @@ class CompositeTrustRegion:
     @one_blas_thread
     def tell(self, task: Task, state: RegionState, plan: Plan, answers: Answers) -> tuple[RegionState, Outcome]:
         """Take the answers into the history, judge the step, and move if F is lower there."""
-        if not isinstance(plan, TrialPlan):
-            raise TypeError(f"expected a TrialPlan, got {type(plan).__name__}")
+        plan = of_kind(TrialPlan, plan)
         told = [(x, y) for x, y in zip(plan.points, answers, strict=True) if y is not None]
         if not told:
             radius = 0.5 * state.radius
