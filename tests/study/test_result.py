@@ -18,7 +18,7 @@ from pzos.base.keys import Keys
 from pzos.methods.smoothing import PZOS, ZOS
 from pzos.methods.solver import Stop
 from pzos.report.from_file import story_of_file
-from pzos.report.from_result import ledger_of
+from pzos.report.story import ledger_of
 from pzos.solving import solve
 from pzos.study.result import COLUMNS, Record, Selection, Trace
 from pzos.testing import small_problem

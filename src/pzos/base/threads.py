@@ -38,6 +38,15 @@ def _controller() -> ThreadpoolController:
     return ThreadpoolController()
 
 
+@cache
+def blas_kernels() -> str:
+    """Return the BLAS libraries that are loaded and the kind of processor each has chosen its code for."""
+    from threadpoolctl import threadpool_info
+
+    loaded = [info for info in threadpool_info() if info["user_api"] == "blas"]
+    return ", ".join(sorted({f"{info['internal_api']} {info.get('architecture', '')}".strip() for info in loaded}))
+
+
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
     """Hold BLAS to one thread, and leave it as it was before; ``@one_blas_thread()`` holds it inside a function."""
