@@ -61,7 +61,7 @@ OUTSIDE = {
     "scipy": ("problem/", "methods/", "stationarity/", "games/", "networks/", "experiments/", "base/threads.py"),
     "threadpoolctl": ("base/threads.py",),
     "lazy_loader": ("__init__.py", "games/__init__.py", "networks/__init__.py", "stationarity/__init__.py"),
-    "psutil": ("answers/",),
+    "psutil": ("answers/", "durable/"),
     "jinja2": ("report/", "experiments/"),
     "aequilibrae": ("networks/simulators/aequilibrae.py",),
     "uxsim": ("networks/simulators/uxsim.py",),

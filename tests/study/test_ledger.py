@@ -10,7 +10,7 @@ import pytest
 import pzos
 from instances import problem, response, responses
 from pzos.report.from_file import story_of_file
-from pzos.report.from_result import ledger_of
+from pzos.report.story import ledger_of
 
 SOLVER = pzos.PZOS(step=0.05, radius=0.1)
 

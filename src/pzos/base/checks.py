@@ -223,7 +223,12 @@ def frozen_array(faults: Faults, name: str, value: npt.ArrayLike) -> npt.NDArray
 
 
 def check_entries(
-    faults: Faults, name: str, array: npt.NDArray[np.float64], good: npt.NDArray[np.bool_], expected: str
+    faults: Faults,
+    name: str,
+    array: npt.NDArray[np.float64],
+    good: npt.NDArray[np.bool_],
+    expected: str,
+    remedy: str = "correct it",
 ) -> None:
     """Note the first bad entry of ``array`` by its position, and how many there are."""
     if good.all():
@@ -232,7 +237,7 @@ def check_entries(
     place = f"{name}[{', '.join(map(str, where))}]" if where else name
     count = int(good.size - np.count_nonzero(good))
     others = f" ({count} entries are wrong)" if count > 1 else ""
-    faults.check(False, place, float(array[where]), expected, f"correct it{others}")
+    faults.check(False, place, float(array[where]), expected, f"{remedy}{others}")
 
 
 def frozen_vector(

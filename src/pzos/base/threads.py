@@ -40,6 +40,15 @@ def _controller() -> ThreadpoolController:
     return ThreadpoolController()
 
 
+@cache
+def blas_kernels() -> str:
+    """Return the BLAS libraries that are loaded and the kind of processor each has chosen its code for."""
+    from threadpoolctl import threadpool_info
+
+    loaded = [info for info in threadpool_info() if info["user_api"] == "blas"]
+    return ", ".join(sorted({f"{info['internal_api']} {info.get('architecture', '')}".strip() for info in loaded}))
+
+
 def one_blas_thread(method: Callable[P, R]) -> Callable[P, R]:
     """Decorate a method so that BLAS runs on one thread inside it, and as before after it."""
 

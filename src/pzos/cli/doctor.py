@@ -22,7 +22,7 @@ EXTRAS: Mapping[str, tuple[tuple[str, str], ...]] = {
     "jax": (("jax", "leaders by automatic differentiation"),),
     "torch": (("torch", "leaders by automatic differentiation"),),
     "plot": (("matplotlib", "pictures"),),
-    "report": (("plotly", "pzos report"),),
+    "report": (("plotly", "pzos report"), ("jinja2", "pages")),
     "cli": (("rich", "progress bars, pzos watch"),),
     "dask": (("distributed", "clusters"),),
     "dataframe": (("pandas", "tables"),),

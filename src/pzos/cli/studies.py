@@ -20,10 +20,9 @@ from typing import Any
 
 from pzos.answers.oracle import Oracle
 from pzos.base.errors import InvalidInput, MissingExtra
-from pzos.base.rows import as_array
 from pzos.cli.description import Description, read_description
 from pzos.cli.printing import add_json, aligned, emit, sparkline
-from pzos.durable.journal import open_journal, recover as save_intact
+from pzos.durable.log import read_study, recover as save_intact
 from pzos.durable.replay import summary
 from pzos.study.result import Result
 from pzos.study.run import drive
@@ -144,7 +143,7 @@ def status(args: argparse.Namespace) -> int:
     with look_at(description) as study:
         result = study.result()
         data = {"study": str(description.path), **result_data(study, result)}
-    rows = [("study", str(description.path)), *result.rows()]
+    rows = [("study", str(description.path)), *result.rows(), *moved_rows(summary(description.path).difference)]
     if data["open"]:
         rows.append(("open queries", ", ".join(data["open"][:8]) + (", ..." if len(data["open"]) > 8 else "")))
     line = sparkline(result.trace["value"])
@@ -164,9 +163,17 @@ def _status_of_file(args: argparse.Namespace) -> int:
         ("answers", f"{found.answers}, {found.failures} of them failures"),
         ("steps", f"{found.steps}"),
         ("seconds", f"{found.seconds:.3g}"),
+        *moved_rows(found.difference),
     ]
     emit(args, {"study": str(args.study), **found._asdict()}, aligned(rows))
     return 0
+
+
+def moved_rows(difference: float) -> list[tuple[str, str]]:
+    """Return the line on points that another machine computed otherwise; none if there are none."""
+    return (
+        [("other machine", f"points moved by {difference:.2g} at most; the stored ones are used")] if difference else []
+    )
 
 
 # ---- pzos export ------------------------------------------------------------------------------------------------
@@ -204,15 +211,10 @@ def _steps_table(study: Path) -> dict[str, list[Any]]:
 
 
 def _answers_table(study: Path) -> dict[str, list[Any]]:
-    journal = open_journal(described(study).path if study.suffix == ".toml" else study, read_only=True)
-    try:
-        rows = list(journal.all_answers())
-    finally:
-        journal.close()
-    x, y = ([as_array(data) for data in part] for part in ([row.x for row in rows], [row.y for row in rows]))
+    rows = read_study(described(study).path if study.suffix == ".toml" else study).answers
     names = ("step", "index", "purpose", "gap", "seconds", "elapsed", "failure", "retried")
     columns: dict[str, list[Any]] = {name: [getattr(row, name) for row in rows] for name in names}
-    for letter, arrays in (("x", x), ("y", y)):
+    for letter, arrays in (("x", [row.x for row in rows]), ("y", [row.y for row in rows])):
         for entry in range(max((array.size for array in arrays), default=0)):
             columns[f"{letter}{entry}"] = [float(a[entry]) if entry < a.size else float("nan") for a in arrays]
     return columns
@@ -242,7 +244,9 @@ def _write_parquet(file: Path, columns: dict[str, list[Any]]) -> None:
 
 def add_recover(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of ``pzos recover``."""
-    parser.add_argument("study", type=Path, metavar="STUDY", help="the damaged study file (it is left as it is)")
+    parser.add_argument(
+        "study", type=Path, metavar="STUDY", help="a damaged study file, or one of version 0.1 (it is left as it is)"
+    )
     parser.add_argument("--out", type=Path, default=None, metavar="FILE", help="where to write what was saved")
     add_json(parser)
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from pzos.base.checks import Must, check_fields, checked
 from pzos.base.types import LeaderValue, Vector, dot
-from pzos.methods.estimators import Answers, Plan, predicted_estimate
+from pzos.methods.estimators import Answers, Plan, of_kind, predicted_estimate
 from pzos.methods.predictions import AnyPrediction, FittingMemory, Prediction
 from pzos.methods.probes import Cycled, Differences, Directions, Independent, OneSided, ProbePlan, Reading
 from pzos.methods.solver import Outcome, Stop, Task
@@ -69,9 +69,7 @@ class _Remembering:
 
     def tell(self, task: Task, state: MemoryState, plan: Plan, answers: Answers) -> tuple[MemoryState, Outcome]:
         """Read the answers, estimate the gradient, learn, and take the projected step."""
-        if not isinstance(plan, ProbePlan):
-            raise TypeError(f"expected a ProbePlan, got {type(plan).__name__}")
-        reading = self.differences.read(plan, answers)
+        reading = self.differences.read(of_kind(ProbePlan, plan), answers)
         if reading is None:
             return self._stay(state, _UNKNOWN)
         at = task.known.leader(state.x, reading.y)

@@ -5,13 +5,11 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pzos.base.rows import as_array
-from pzos.durable.journal import open_journal
+from pzos.durable.log import read_study
 from pzos.stationarity.one_batch import known_at
 
 if TYPE_CHECKING:
@@ -27,18 +25,15 @@ def certificate_of(path: Path, solver: dict[str, Any], problem: Problem | None) 
     from pzos.stationarity.certificate import CertificateSolver
     from pzos.study.study import Study
 
-    journal = open_journal(path, read_only=True)
-    try:
-        header = json.loads(journal.header or "{}")
-        first = next((row for row in journal.all_answers() if row.index == 0), None)
-    finally:
-        journal.close()
+    contents = read_study(path)
+    header = contents.header or {}
+    first = next((row for row in contents.answers if row.index == 0), None)
     if first is None or solver.get("foresee") is not None:
         return ""
     names = {field.name for field in fields(CertificateSolver)} & set(solver)
     settings = {name: _number(solver[name]) for name in names}
     own = replace(CertificateSolver(delta=settings["delta"]), **settings)
-    known = known_at("report", problem.known(), as_array(first.x))
+    known = known_at("report", problem.known(), first.x)
     seed = header.get("identity", {}).get("seed", 0)
     with Study.open(path, known, own, read_only=True, seed=seed, steps=1, monitor=False) as study:
         report = getattr(study.state, "report", None)
@@ -55,11 +50,7 @@ def certificate_beside(path: Path, study: Study) -> Certificate | None:
     delta = smoothing_radius(study.state) if file.exists() else None
     if delta is None:
         return None
-    journal = open_journal(file, read_only=True)
-    try:
-        kept = json.loads(journal.header or "{}").get("identity", {}).get("solver", {})
-    finally:
-        journal.close()
+    kept = (read_study(file).header or {}).get("identity", {}).get("solver", {})
     solver = CertificateSolver(float(delta), int(kept["directions"]), foresee=foresee(study.task, study.state))
     known = known_at("report", study.known, study.state.x)
     settings: dict[str, Any] = {"seed": study.task.keys.seed, "steps": 1, "monitor": False}

@@ -111,8 +111,8 @@ class Result:
         With its ``problem`` the page also shows the leader's set and, for road networks, the map; with a
         ``certificate`` (:meth:`certify`) what it says.
         """
-        from pzos.report.from_result import story_of
         from pzos.report.page import write_report
+        from pzos.report.story import story_of
 
         return write_report([story_of(self, problem=problem, certificate=certificate)], path)
 

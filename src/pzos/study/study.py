@@ -128,7 +128,7 @@ class Study:
     def close(self) -> None:
         """Close the file of a durable study; a study in memory has nothing to close."""
         if self._keeper is not None:
-            self._keeper.close()
+            self._keeper.close(self.stop.value if self._finished else "")
 
     def __enter__(self) -> Self:
         return self
@@ -248,6 +248,8 @@ class Study:
         self._open_step = self._step if queries else -1
         self._answers = [None] * len(queries)
         self._missing = len(queries)
+        if self._keeper is not None and queries:
+            self._keeper.asked(queries)
 
     # ---- telling ------------------------------------------------------------------------------------------
 
@@ -373,6 +375,7 @@ class Study:
     def keep(self, keeper: Keeper) -> None:
         """Write every answer from now on to ``keeper`` before it is taken."""
         self._keeper = keeper
+        keeper.asked([query for query in self._open if self._answers[query.index] is None])
 
     def replay(self, events: Iterable[Event], differs: _Differs | None = None) -> float:
         """Rebuild a fresh study from what was kept of it, in any order; returns the largest :attr:`difference`.

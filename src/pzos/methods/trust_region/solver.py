@@ -13,21 +13,21 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from pzos.base.checks import Faults
+from pzos.base.checks import check_fields, checked, one_of, positive, whole
 from pzos.base.keys import Role
 from pzos.base.threads import one_blas_thread
 from pzos.base.types import LeaderValue, Purpose, Vector, dot
-from pzos.methods.estimators import Answers, Plan
-from pzos.methods.response_model.fit import Shape
+from pzos.methods.estimators import Answers, Plan, of_kind
 from pzos.methods.response_model.history import History, first
 from pzos.methods.response_model.response import ResponseModel
 from pzos.methods.solver import Outcome, Stop, Task
-from pzos.methods.trust_region.state import Kind, RegionState, TrialPlan, fitter, opening_contest, point_limit, retuned
-from pzos.methods.trust_region.subproblem import Step, first_radius, minimise, on_model, search
+from pzos.methods.trust_region.state import Kind, RegionState, TrialPlan, models, opening_contest, point_limit, retuned
+from pzos.methods.trust_region.subproblem import Move, first_radius, minimise, on_model, search
 from pzos.problem.structure import declared
 
 Told = Sequence[tuple[Vector, Vector]]
 
+_COUNT = whole(1, "or leave it out")
 _NAN = float("nan")
 _FAILURES = 5
 _REFIT = 4
@@ -49,23 +49,14 @@ class CompositeTrustRegion:
     says whether the followers are (default: found out by one repeated query when a step first fails).
     """
 
-    batch: int = 1
-    points: int | None = None
-    radius: float | None = None
-    iterations: int = 16
-    noisy: bool | None = None
+    batch: int = checked(_COUNT, default=1)
+    points: int | None = checked(whole(2, "or leave it out").or_none(), default=None)
+    radius: float | None = checked(positive("or leave it out").or_none(), default=None)
+    iterations: int = checked(_COUNT, default=16)
+    noisy: bool | None = checked(one_of((None, True, False), "leave it out", "True, False or None"), default=None)
 
     def __post_init__(self) -> None:
-        faults = Faults("CompositeTrustRegion")
-        for name, least in (("batch", 1), ("points", 2), ("iterations", 1)):
-            count = getattr(self, name)
-            whole = isinstance(count, int | np.integer) and not isinstance(count, bool) and count >= least
-            optional = name == "points" and count is None
-            faults.check(whole or optional, name, count, f"a whole number, {least} or more", "or leave it out")
-        good = self.radius is None or (np.isfinite(self.radius) and self.radius > 0)
-        faults.check(bool(good), "radius", self.radius, "a positive number", "or leave it out")
-        faults.check(self.noisy in (None, True, False), "noisy", self.noisy, "True, False or None", "leave it out")
-        faults.raise_if_any()
+        check_fields(self)
 
     def init(self, task: Task) -> RegionState:
         """Start at x0, with nothing known about the followers but what is declared."""
@@ -84,36 +75,28 @@ class CompositeTrustRegion:
     @one_blas_thread
     def ask(self, task: Task, state: RegionState) -> TrialPlan:
         """Plan the model's minimiser; or x0, a repeated query, or a probe where the model promises nothing."""
-        history, contest = state.history, state.contest
-        if history is None or contest is None:
-            return TrialPlan((state.x,), (Purpose.TRIAL,), Kind.START)
+        history = state.history
+        if history is None:
+            return TrialPlan((state.x,), (Kind.START.purpose,), Kind.START)
         unmeasured = state.exact is False and history.freedom == 0
         if unmeasured or (state.suspect and state.exact is None):
-            return TrialPlan((state.x,), (Purpose.PROBE,), Kind.REPEAT)
-        fit = fitter(task, history, self.points)
-        shapes = state.shapes
-        models = {
-            shape: fit.fit(
-                history, state.centre, shape, state.scales.get(shape), state.priors.get(shape), state.step % _REFIT == 0
-            )
-            for shape in shapes
-        }
-        model = models[shapes[0]]
-        step = self._step(task, state, model, state.radius)
-        if step.predicted <= _NEGLIGIBLE * max(abs(state.value), 1e-3) or step.size < 1e-9 * state.scale:
-            points: tuple[Vector, ...] = (_probe(task, state, model, 0),)
-            kind, purpose = Kind.PROBE, Purpose.PROBE
-        elif state.exact is False and step.predicted < state.slack and state.step % 2:
-            points, kind, purpose = (_survey(task, state, step.x),), Kind.SURVEY, Purpose.PROBE
+            return TrialPlan((state.x,), (Kind.REPEAT.purpose,), Kind.REPEAT)
+        rivals = models(task, state, self.points, state.shapes, state.priors, state.step % _REFIT == 0)
+        model = rivals[state.shapes[0]]
+        move = self._move(task, state, model, state.radius)
+        if move.predicted <= _negligible(state) or move.size < 1e-9 * state.scale:
+            kind, point = Kind.PROBE, _probe(task, state, model, 0)
+        elif state.exact is False and move.predicted < state.slack and state.step % 2:
+            kind, point = Kind.SURVEY, _survey(task, state, move.x)
         else:
-            points, kind, purpose = (step.x,), Kind.TRIAL, Purpose.TRIAL
-        points += self._further(task, state, model, points[0])
-        purposes = (purpose,) + (Purpose.TRIAL,) * (len(points) - 1)
-        predictions = {shape: rival.clipped(points[0]) for shape, rival in models.items()}
-        priors = {shape: rival.prior for shape, rival in models.items()}
-        return TrialPlan(points, purposes, kind, step, predictions, priors)
+            kind, point = Kind.TRIAL, move.x
+        further = self._further(task, state, model, point)
+        purposes = (kind.purpose,) + (Purpose.TRIAL,) * len(further)
+        predictions = {shape: rival.clipped(point) for shape, rival in rivals.items()}
+        priors = {shape: rival.prior for shape, rival in rivals.items()}
+        return TrialPlan((point, *further), purposes, kind, move, predictions, priors)
 
-    def _step(self, task: Task, state: RegionState, model: ResponseModel, radius: float) -> Step:
+    def _move(self, task: Task, state: RegionState, model: ResponseModel, radius: float) -> Move:
         known = task.known
         objective = on_model(known.leader, known.sign, model)
         if model.kinked:
@@ -121,9 +104,9 @@ class CompositeTrustRegion:
             corner = min(_ROUNDING * float(np.abs(model.base).mean()), _ROUNDING_BY_RADIUS * radius)
             rounded = on_model(known.leader, known.sign, model.rounded(corner))
             start, _ = search(rounded, state.x, radius, known.domain, self.iterations)
-            step = minimise(objective, state.x, radius, known.domain, max(self.iterations // 3, 1), start)
-            if step.predicted > _NEGLIGIBLE * max(abs(state.value), 1e-3):
-                return step
+            move = minimise(objective, state.x, radius, known.domain, max(self.iterations // 3, 1), start)
+            if move.predicted > _negligible(state):
+                return move
         return minimise(objective, state.x, radius, known.domain, self.iterations)
 
     def _further(self, task: Task, state: RegionState, model: ResponseModel, x: Vector) -> tuple[Vector, ...]:
@@ -131,7 +114,7 @@ class CompositeTrustRegion:
         points = [x]
         for index in range(1, self.batch):
             factor = 2.0 ** (-(index + 1) // 2) if index % 2 else 2.0 ** (index // 2)
-            other = self._step(task, state, model, factor * state.radius).x
+            other = self._move(task, state, model, factor * state.radius).x
             apart = min(float(np.abs(other - point).max()) for point in points)
             near_centre = float(np.abs(other - state.x).max())
             if min(apart, near_centre) < 1e-2 * state.radius:
@@ -144,14 +127,12 @@ class CompositeTrustRegion:
     @one_blas_thread
     def tell(self, task: Task, state: RegionState, plan: Plan, answers: Answers) -> tuple[RegionState, Outcome]:
         """Take the answers into the history, judge the step, and move if F is lower there."""
-        if not isinstance(plan, TrialPlan):
-            raise TypeError(f"expected a TrialPlan, got {type(plan).__name__}")
+        plan = of_kind(TrialPlan, plan)
         told = [(x, y) for x, y in zip(plan.points, answers, strict=True) if y is not None]
-        size = _NAN if plan.step is None else plan.step.size
         if not told:
             radius = 0.5 * state.radius
             failed = replace(state, step=state.step + 1, radius=radius, failed=state.failed + 1)
-            return failed, Outcome(plan.points[0], _NAN, _NAN, size)
+            return failed, Outcome(plan.points[0], _NAN, _NAN, plan.move.size)
         x, y = told[0]
         value = task.known.leader.value(x, y)
         if plan.kind is Kind.START:
@@ -161,11 +142,10 @@ class CompositeTrustRegion:
         moved = retuned(
             task, replace(moved, step=state.step + 1, failed=0, priors=plan.priors or state.priors), self.points
         )
-        promised = _NAN if plan.step is None else plan.step.predicted
-        extras = {"radius": state.radius, "predicted": promised, "probe": float(plan.kind is not Kind.TRIAL)}
+        extras = {"radius": state.radius, "predicted": plan.move.predicted, "probe": float(plan.kind is not Kind.TRIAL)}
         if plan.kind is Kind.TRIAL:
             extras["accepted"] = float(moved.x is not state.x)
-        return moved, Outcome(x, value, _NAN, size, extras)
+        return moved, Outcome(x, value, _NAN, plan.move.size, extras)
 
     def _started(self, task: Task, state: RegionState, y: Vector, value: float) -> RegionState:
         known = task.known
@@ -178,6 +158,11 @@ class CompositeTrustRegion:
             scale=scale if self.radius is None else self.radius,
             contest=opening_contest(task, y.size),
         )
+
+
+def _negligible(state: RegionState) -> float:
+    """Return the promise below which a minimiser of the model is not worth a query."""
+    return _NEGLIGIBLE * max(abs(state.value), 1e-3)
 
 
 def _probe(task: Task, state: RegionState, model: ResponseModel, index: int) -> Vector:
@@ -201,12 +186,7 @@ def _survey(task: Task, state: RegionState, x: Vector) -> Vector:
 
 def foresight(task: Task, state: RegionState) -> Callable[[Vector, LeaderValue], Vector]:
     """Return (x, at) -> (dM/dx)' grad_y f at x: the model's prediction of J' grad_y f, for a certificate."""
-    history, contest = state.history, state.contest
-    if history is None or contest is None:
-        raise TypeError("the state has no history yet")
-    shape = contest.winner
-    fit = fitter(task, history, None)
-    model = fit.fit(history, state.centre, shape, state.scales.get(shape), state.priors.get(shape))
+    (model,) = models(task, state, None, (state.contest.winner,), state.priors).values()
 
     @one_blas_thread
     def predicted(x: Vector, at: LeaderValue) -> Vector:
@@ -220,17 +200,17 @@ def foresight(task: Task, state: RegionState) -> Callable[[Vector, LeaderValue],
 
 def judged(task: Task, state: RegionState, plan: TrialPlan, told: Told, points: int | None) -> RegionState:
     """Return the state after the answers ``told``: history, structure contest, centre and radius."""
-    history, contest = state.history, state.contest
-    if history is None or contest is None:
-        raise TypeError("the state has no history yet")
-    if plan.kind is not Kind.REPEAT and told[0][0] is plan.points[0] and history.count > 1:
-        change = float(np.linalg.norm(told[0][1] - history.answers[state.centre]))
-        if change > 4.0 * np.sqrt(state.variance * told[0][1].size):  # else noise would be the judge
-            contest = contest.observe(_errors(plan, max(change, 1e-300), told[0][1]))
+    history, contest = state.past, state.contest
+    x, y = told[0]
+    if plan.kind is not Kind.REPEAT and x is plan.points[0] and history.count > 1:
+        change = float(np.linalg.norm(y - history.answers[state.centre]))
+        if change > 4.0 * np.sqrt(state.variance * y.size):  # else noise would be the judge
+            missed = {shape: float(np.linalg.norm(guess - y)) for shape, guess in plan.predictions.items()}
+            contest = contest.observe({shape: miss / max(change, 1e-300) for shape, miss in missed.items()})
     for x, y in told:
         history = history.append(x, y)
-    state = replace(state, history=history, contest=contest, suspect=False)
-    state = replace(state, probes=state.probes + 1 if plan.kind is Kind.PROBE else 0)
+    probes = state.probes + 1 if plan.kind is Kind.PROBE else 0
+    state = replace(state, history=history, contest=contest, suspect=False, probes=probes)
     if plan.kind is Kind.REPEAT:
         return _repeated(task, state, history)
     if state.exact is False:
@@ -239,10 +219,6 @@ def judged(task: Task, state: RegionState, plan: TrialPlan, told: Told, points: 
         state = _judged_exact(task, state, plan, told)
     kept, centre = history.trimmed(state.centre, _SPARE * point_limit(task.known.dimension, points))
     return replace(state, history=kept, centre=centre)
-
-
-def _errors(plan: TrialPlan, change: float, y: Vector) -> dict[Shape, float]:
-    return {shape: float(np.linalg.norm(guess - y)) / change for shape, guess in plan.predictions.items()}
 
 
 def _repeated(task: Task, state: RegionState, history: History) -> RegionState:
@@ -254,14 +230,15 @@ def _repeated(task: Task, state: RegionState, history: History) -> RegionState:
 
 
 def _judged_exact(task: Task, state: RegionState, plan: TrialPlan, told: Told) -> RegionState:
+    """Compare F at the trial with what the model promised, and move to the lowest F that was seen."""
     leader, sign = task.known.leader, task.known.sign
     values = [sign * leader.value(x, y) for x, y in told]
     current = sign * state.value
     radius, suspect = state.radius, False
-    if plan.step is not None and plan.kind is Kind.TRIAL:
-        ratio = (current - values[0]) / plan.step.predicted
-        radius = next_radius(state, plan.step.size, ratio, smallest_radius(state))
-        suspect = ratio < 0.1 and state.exact is None and len(_rows(state)) >= _SUSPECT_FROM
+    if plan.kind is Kind.TRIAL:
+        ratio = (current - values[0]) / plan.move.predicted
+        radius = next_radius(state, plan.move.size, ratio, smallest_radius(state))
+        suspect = ratio < 0.1 and state.exact is None and state.past.count >= _SUSPECT_FROM
     best = int(np.argmin(values))
     if plan.kind is Kind.PROBE and values[best] >= current:
         radius = max(_SHRINK * radius, smallest_radius(state))  # look closer: what is left to gain may be small
@@ -271,13 +248,33 @@ def _judged_exact(task: Task, state: RegionState, plan: TrialPlan, told: Told) -
     return replace(state, stalled=state.stalled + 1)
 
 
+def _judged_noisy(task: Task, state: RegionState, plan: TrialPlan, told: Told, points: int | None) -> RegionState:
+    """Compare F by the refitted model, which averages noise out; move only if F as observed did not clearly rise."""
+    leader, sign = task.known.leader, task.known.sign
+    (model,) = models(task, state, points, (state.contest.winner,), plan.priors).values()
+    x, y = told[0]
+    here = leader(state.x, model.clipped(state.x))
+    centre, trial = sign * here.value, sign * leader.value(x, model.clipped(x))
+    sigma = float(np.sqrt(state.variance))
+    noise = sigma * float(np.sqrt(dot(here.grad_y, here.grad_y)))  # of F, to first order
+    slack, slope = 0.5 * noise, model.slope_size()
+    # Below this radius the answers change by less than the noise.
+    floor = max(smallest_radius(state), sigma / slope) if slope > 0 else smallest_radius(state)
+    radius = state.radius
+    if plan.kind is Kind.TRIAL:
+        ratio = (centre - trial + slack) / (plan.move.predicted + slack)
+        if ratio > 0.7 and plan.move.predicted <= slack:
+            ratio = 0.5  # a promise within the noise is no reason to trust the model further out
+        radius = next_radius(state, plan.move.size, ratio, floor)
+    radius = min(max(radius, floor), 4.0 * state.scale)
+    state = replace(state, radius=radius, value=sign * centre, slack=slack)
+    lower = trial < centre and sign * leader.value(x, y) <= centre + 3.0 * noise
+    return _moved(state, x, sign * trial) if lower else state
+
+
 def smallest_radius(state: RegionState) -> float:
     """Return the radius below which no trust region shrinks."""
     return _FLOOR * state.scale
-
-
-def _rows(state: RegionState) -> Vector:
-    return np.zeros(0) if state.history is None else state.history.repeats
 
 
 def next_radius(state: RegionState, size: float, ratio: float, floor: float) -> float:
@@ -290,59 +287,5 @@ def next_radius(state: RegionState, size: float, ratio: float, floor: float) -> 
 
 
 def _moved(state: RegionState, x: Vector, value: float) -> RegionState:
-    history = state.history
-    centre = None if history is None else history.index_of(x)
+    centre = state.past.index_of(x)
     return state if centre is None else replace(state, x=x, value=value, centre=centre)
-
-
-# ---- noise ----------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class _Smoothed:
-    """F by the model, which averages the noise out, at the centre and at the trial point."""
-
-    centre: float
-    trial: float
-    slack: float
-
-
-def _smoothed(task: Task, state: RegionState, model: ResponseModel, x: Vector) -> _Smoothed:
-    known, sigma = task.known, float(np.sqrt(state.variance))
-    there = known.leader.value(x, model.clipped(x))
-    here = known.leader(state.x, model.clipped(state.x))
-    slope = float(np.sqrt(dot(here.grad_y, here.grad_y)))
-    return _Smoothed(known.sign * here.value, known.sign * there, sigma * slope)
-
-
-def _judged_noisy(task: Task, state: RegionState, plan: TrialPlan, told: Told, points: int | None) -> RegionState:
-    """Compare values of the refitted model; move only if the observed F did not rise beyond the noise."""
-    history, contest = state.history, state.contest
-    if history is None or contest is None or plan.step is None:
-        return state
-    shape = contest.winner
-    fit = fitter(task, history, points)
-    model = fit.fit(history, state.centre, shape, state.scales.get(shape), plan.priors.get(shape))
-    sign = task.known.sign
-    for x, y in told[:1]:
-        seen = _smoothed(task, state, model, x)
-        slack = 0.5 * seen.slack
-        observed = sign * task.known.leader.value(x, y)
-        radius = state.radius
-        if plan.kind is Kind.TRIAL:
-            ratio = (seen.centre - seen.trial + slack) / (plan.step.predicted + slack)
-            if ratio > 0.7 and plan.step.predicted <= slack:
-                ratio = 0.5  # a promise within the noise is no reason to trust the model further out
-            radius = next_radius(state, plan.step.size, ratio, _noise_floor(state, model))
-        radius = min(max(radius, _noise_floor(state, model)), 4.0 * state.scale)
-        state = replace(state, radius=radius, value=sign * seen.centre, slack=slack)
-        if seen.trial < seen.centre and observed <= seen.centre + 3.0 * seen.slack:
-            state = _moved(state, x, sign * seen.trial)
-    return state
-
-
-def _noise_floor(state: RegionState, model: ResponseModel) -> float:
-    """Return the radius at which the answers change by as much as the noise."""
-    slope = model.slope_size()
-    floor = smallest_radius(state)
-    return max(floor, float(np.sqrt(state.variance)) / slope) if slope > 0 else floor

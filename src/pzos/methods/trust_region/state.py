@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
@@ -10,14 +10,15 @@ import numpy as np
 
 from pzos.base.checks import Faults
 from pzos.base.keys import Keys, Role
-from pzos.base.types import Matrix, Vector
+from pzos.base.types import Matrix, Purpose, Vector
 from pzos.methods.estimators import Plan
 from pzos.methods.response_model.bounds import Bounds
 from pzos.methods.response_model.fit import Fitter, Shape
 from pzos.methods.response_model.history import History, Scales
 from pzos.methods.response_model.prior import LinearPrior
+from pzos.methods.response_model.response import ResponseModel
 from pzos.methods.solver import Task
-from pzos.methods.trust_region.subproblem import Step
+from pzos.methods.trust_region.subproblem import Move
 from pzos.problem.structure import Bounded, Declared, declared
 
 _NAN = float("nan")
@@ -40,13 +41,22 @@ class Kind(Enum):
     SURVEY = "a corner of the region: under noise only far points tell slopes"
     REPEAT = "the centre once more: do the followers repeat themselves?"
 
+    @property
+    def purpose(self) -> Purpose:
+        """Return what the study counts such a query as."""
+        return Purpose.TRIAL if self in (Kind.START, Kind.TRIAL) else Purpose.PROBE
+
+
+#: What is promised where nothing is: of the first query, and of a repeated one.
+_NO_MOVE = Move(np.zeros(0), _NAN, _NAN)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TrialPlan(Plan):
     """Points with what the model promised at the first, and what every competing structure predicts there."""
 
     kind: Kind = Kind.TRIAL
-    step: Step | None = None
+    move: Move = _NO_MOVE
     predictions: Mapping[Shape, Vector] = field(default_factory=dict)
     priors: Mapping[Shape, LinearPrior] = field(default_factory=dict)
 
@@ -93,9 +103,8 @@ class Contest:
         return Contest(self.shapes, self.favourite, scores, self.rounds + 1)
 
 
-def contest(candidates: tuple[Shape, ...], favourite: Shape) -> Contest:
-    """Open a contest among ``candidates``."""
-    return Contest(candidates, favourite, (0.0,) * len(candidates))
+#: Without rivals there is nothing to find out.
+_NO_CONTEST = Contest((Shape.FREE,), Shape.FREE, (0.0,))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -112,7 +121,7 @@ class RegionState:
     centre: int = 0
     radius: float = _NAN
     scale: float = _NAN
-    contest: Contest | None = None
+    contest: Contest = _NO_CONTEST
     scales: Mapping[Shape, Scales] = field(default_factory=dict)
     priors: Mapping[Shape, LinearPrior] = field(default_factory=dict)
     tuned: int = 0
@@ -130,12 +139,16 @@ class RegionState:
         A structure that has not improved F for some steps takes turns with none: where the answers contradict it in
         a detail, say at a kink, plain interpolation gets further.
         """
-        if self.contest is None:
-            return (Shape.FREE,)
         if self.exact is not False and (self.stalled // _PATIENCE) % 2:
             return (Shape.FREE,)
-        winner = self.contest.winner
-        return tuple(dict.fromkeys((winner, *self.contest.running)))
+        return self.contest.running
+
+    @property
+    def past(self) -> History:
+        """Return the history, which every state has after the first answer."""
+        if self.history is None:
+            raise TypeError("the state has no history yet")
+        return self.history
 
     @property
     def variance(self) -> float:
@@ -166,11 +179,11 @@ def opening_contest(task: Task, size: int) -> Contest:
     """Let every structure that fits the dimensions compete, the declared one as favourite."""
     found = checked_structure(task, size)
     if size != task.known.dimension:
-        return contest((Shape.FREE,), Shape.FREE)
+        return _NO_CONTEST
     favourite = Shape.FREE
     if found.own_effect:
         favourite = Shape.OWN if found.conserved is None else Shape.CONSERVING
-    return contest((Shape.FREE, Shape.OWN, Shape.CONSERVING), favourite)
+    return Contest(tuple(Shape), favourite, (0.0,) * len(Shape))
 
 
 def fitter(task: Task, history: History, points: int | None) -> Fitter:
@@ -182,8 +195,23 @@ def fitter(task: Task, history: History, points: int | None) -> Fitter:
         lower, upper = _shown_bounds(history.answers)
     else:
         lower, upper = _credible(found.bounds, history)
-    limit = point_limit(n, points)
-    return Fitter(limit, laws, Bounds(lower, upper))
+    return Fitter(point_limit(n, points), laws, Bounds(lower, upper))
+
+
+def models(
+    task: Task,
+    state: RegionState,
+    points: int | None,
+    shapes: Iterable[Shape],
+    priors: Mapping[Shape, LinearPrior],
+    refit: bool = True,
+) -> dict[Shape, ResponseModel]:
+    """Return the models of these structures around the centre, each fitted from its earlier prior."""
+    history = state.past
+    fit = fitter(task, history, points).fit
+    return {
+        shape: fit(history, state.centre, shape, state.scales.get(shape), priors.get(shape), refit) for shape in shapes
+    }
 
 
 def point_limit(dimension: int, points: int | None) -> int:
@@ -220,12 +248,12 @@ def _sketch(keys: Keys, size: int) -> Matrix | None:
 
 def retuned(task: Task, state: RegionState, points: int | None) -> RegionState:
     """Refit the scales of the process when the history has grown by a quarter."""
-    history, running = state.history, state.contest
-    if history is None or running is None or history.count < 2 or history.count < _REFIT * state.tuned:
+    history = state.past
+    if history.count < 2 or history.count < _REFIT * state.tuned:
         return state
     fit = replace(fitter(task, history, points), sketch=_sketch(task.keys, history.answers.shape[1]))
     scales = dict(state.scales)
-    for shape in dict.fromkeys((*running.running, Shape.FREE)):
+    for shape in dict.fromkeys((*state.contest.running, Shape.FREE)):
         start = None if history.count <= _GRID_UP_TO else scales.get(shape)
         scales[shape] = fit.tune(history, state.centre, shape, start, state.variance, state.priors.get(shape))
     return replace(state, scales=scales, tuned=history.count)

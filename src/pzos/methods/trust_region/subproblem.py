@@ -36,7 +36,7 @@ class Pullable(Protocol):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Step:
+class Move:
     """Where the model is lowest, and by how much it is lower there than at the centre."""
 
     x: Vector
@@ -70,11 +70,11 @@ def bounds_of(domain: Domain, size: int) -> tuple[Vector, Vector] | None:
 
 def minimise(
     objective: Objective, centre: Vector, radius: float, domain: Domain, iterations: int, start: Vector | None = None
-) -> Step:
+) -> Move:
     """Return the best point found within ``radius`` of the centre, searching from ``start`` (else the centre)."""
     here, _ = objective(centre)
     x, value = search(objective, centre, radius, domain, iterations, start)
-    return Step(x, here - value, float(np.abs(x - centre).max()))
+    return Move(x, here - value, float(np.abs(x - centre).max()))
 
 
 def search(

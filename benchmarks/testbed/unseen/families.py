@@ -1,0 +1,20 @@
+"""All families of the protocol: importing this module fills the registry."""
+
+from __future__ import annotations
+
+from testbed.unseen import games, noisy, rough, smooth
+from testbed.unseen.instance import FAMILIES, Family, Instance
+
+MODULES = (smooth, rough, noisy, games)
+
+
+def of_half(half: str) -> list[Family]:
+    """Return the families of one half, or of both ("all")."""
+    return [item for item in FAMILIES.values() if half in (item.half, "all")]
+
+
+def make(name: str, seed: int) -> Instance:
+    """Return one instance by the name of its family."""
+    if name not in FAMILIES:
+        raise ValueError(f"family {name!r}: expected one of {', '.join(FAMILIES)}")
+    return FAMILIES[name].instance(seed)
