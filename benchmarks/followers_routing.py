@@ -12,10 +12,69 @@ import scipy.sparse as sp
 
 from pzos.base.keys import Keys
 from pzos.games import RoutingGame
-from pzos.games._routing.interior import Programme, on_support
+from pzos.games.routing import reachable_from
 
 Answerer = Callable[[np.ndarray], np.ndarray]
 TURNS = 3
+
+
+class Programme:
+    """min f'Qf / 2 + c'f over f >= 0, Nf = r: one variable per class and edge that the class can use at all."""
+
+    def __init__(self, game: RoutingGame, tolls: np.ndarray) -> None:
+        self.group, self.edge = np.nonzero(usable_edges(game))
+        self.edges = game.edges
+        self.hessian = np.where(self.edge[:, None] == self.edge[None, :], game.slope[self.edge][:, None], 0.0)
+        self.cost = game.intercept[self.edge] + tolls[self.edge] / game.sensitivity[self.group]
+        rows = np.zeros((game.classes, game.vertices, self.edge.size))
+        variable = np.arange(self.edge.size)
+        np.add.at(rows, (self.group, game.tail[self.edge], variable), 1.0)
+        np.add.at(rows, (self.group, game.head[self.edge], variable), -1.0)
+        supply = np.zeros((game.classes, game.vertices))
+        np.add.at(supply, (np.arange(game.classes), game.origin), game.demand)
+        np.add.at(supply, (np.arange(game.classes), game.destination), -game.demand)
+        kept = independent_rows(rows.reshape(-1, self.edge.size))
+        self.balance: np.ndarray = rows.reshape(-1, self.edge.size)[kept]
+        self.supply: np.ndarray = supply.reshape(-1)[kept]
+
+    def load(self, flow: np.ndarray) -> np.ndarray:
+        """Aggregate flow of every edge."""
+        load: np.ndarray = np.bincount(self.edge, weights=flow, minlength=self.edges).astype(np.float64)
+        return load
+
+
+def usable_edges(game: RoutingGame) -> np.ndarray:
+    """Classes by edges: whether an edge lies on a way from origin to destination or on a cycle."""
+    n = game.vertices
+    reach = np.array([reachable_from(n, game.tail, game.head, v) for v in range(n)])
+    on_cycle = reach[game.head, game.tail]
+    on_way = reach[game.origin][:, game.tail] & reach[:, game.destination].T[:, game.head]
+    mask: np.ndarray = on_way | on_cycle
+    return mask
+
+
+def independent_rows(matrix: np.ndarray) -> np.ndarray:
+    """Rows of a stack of incidence matrices that span all of them (one row per connected part is redundant)."""
+    from scipy.linalg import qr
+
+    triangle, order = qr(matrix.T, mode="r", pivoting=True)
+    rank = int(np.count_nonzero(np.abs(np.diagonal(triangle)) > 1e-9))
+    return np.sort(order[:rank])
+
+
+def on_support(programme: Programme, used: np.ndarray) -> np.ndarray:
+    """Load that solves the equations of a support, by least squares (flows of the classes need not be unique)."""
+    size, rows = int(used.sum()), programme.supply.size
+    system = np.zeros((size + rows, size + rows))
+    system[:size, :size] = programme.hessian[np.ix_(used, used)]
+    system[:size, size:] = programme.balance[:, used].T
+    system[size:, :size] = programme.balance[:, used]
+    right = np.concatenate([-programme.cost[used], programme.supply])
+    solution = np.linalg.lstsq(system, right, rcond=1e-13)[0]
+    solution += np.linalg.lstsq(system, right - system @ solution, rcond=1e-13)[0]
+    flow = np.zeros(programme.cost.size)
+    flow[used] = solution[:size]
+    return programme.load(flow)
 
 
 def trajectory(game: RoutingGame, seed: int, steps: int = 150) -> np.ndarray:
@@ -342,7 +401,7 @@ def accuracy(responses: int) -> dict[str, float]:
             negative += int(tolls.min() < 0.0)
         count += len(queries)
         statistics = game.statistics()
-        fall_backs += statistics.cold + statistics.perturbed + statistics.interior
+        fall_backs += statistics.cold + statistics.perturbed
         seed += 1
     return {
         "responses": count,

@@ -16,8 +16,7 @@ from pzos.base.checks import Faults
 from pzos.base.keys import Keys, Role
 from pzos.base.types import Query, Vector
 from pzos.games.cournot import CournotGame
-from pzos.games.derivatives import security_gradient
-from pzos.games.derivatives_routing import routing_jacobian
+from pzos.games.derivatives import routing_jacobian, security_gradient
 from pzos.games.routing import RoutingGame
 from pzos.games.security import SecurityGame
 from pzos.problem.follower import Follower, seeded
@@ -115,7 +114,7 @@ def cournot(seed: int, *, noise: float = 0.0) -> Case:
     """Return the Cournot leader; its reference is the best of long runs, polished by differences (no white box)."""
     from scipy.optimize import minimize
 
-    from pzos.study.run import solve
+    from pzos.solving import solve
 
     problem = CournotGame.random(seed).problem()
 

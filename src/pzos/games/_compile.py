@@ -14,10 +14,18 @@ import contextlib
 import logging
 import time
 from collections.abc import Callable, Iterator
-from typing import Any, TypeVar
+from fractions import Fraction
+from itertools import count
+from operator import itemgetter
+from typing import Any, TypeVar, cast
 
 import numba
+import numpy as np
+import numpy.typing as npt
+from llvmlite import ir
 from numba.core import event
+from numba.extending import intrinsic
+from numba.np.arrayobj import populate_array
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 logger = logging.getLogger("pzos")
@@ -57,6 +65,81 @@ def reordered(function: Function) -> Function:
     """As `embedded`, for sums whose last bits do not matter: the machine may add in any order."""
     made: Function = numba.njit(forceinline=True, fastmath=_ANY_ORDER, **_INNER)(function)
     return made
+
+
+at = cast(Callable[[int], int], np.uintp if COMPILES else int)
+"""Index of an entry: compiled code need not ask whether an unsigned one counts from the end."""
+
+whole = cast(Callable[[int], int], np.int64 if COMPILES else int)
+"""A number not known at compile time: helpers are compiled once more for every constant they are called with."""
+
+
+def _fused(typing_context: Any, a: Any, b: Any, c: Any) -> Any:
+    """The machine's instruction for a b + c, rounded once."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.fma(*arguments)
+
+    number = numba.types.float64
+    return number(number, number, number), generate
+
+
+def _exactly_fused(a: float, b: float, c: float) -> float:
+    return float(Fraction(a) * Fraction(b) + Fraction(c))
+
+
+fused = cast(Callable[[float, float, float], float], intrinsic(_fused) if COMPILES else _exactly_fused)
+"""a b + c, rounded once."""
+
+
+def table_of(arrays: tuple[Any, ...]) -> npt.NDArray[np.int64]:
+    """Return where the contiguous arrays of a (nested) tuple lie and their shapes, as `openers` read them."""
+    words: list[int] = []
+    for part in arrays:
+        words += table_of(part).tolist() if isinstance(part, tuple) else (part.ctypes.data, *part.shape)
+    return np.array(words, dtype=np.int64)
+
+
+def openers(example: tuple[Any, ...]) -> list[Callable[[Any], Any]]:
+    """Return one function per part of a tuple like ``example``: it gives that part by the address of the table of all.
+
+    Parts are arrays or (named) tuples of them. A compiled call pays for every array it is handed, more than a small
+    answer costs: a kernel is handed one number instead. Whoever made the table keeps the arrays alive; they are used
+    without counting references. Where nothing is compiled, the tuple itself is handed over.
+    """
+    if not COMPILES:
+        return [itemgetter(k) for k in range(len(example))]
+    sizes = [table_of((part,)).size for part in example]
+    return [_opener(numba.typeof(part), sum(sizes[:k])) for k, part in enumerate(example)]
+
+
+def _opener(part: Any, first: int) -> Callable[[Any], Any]:
+    """Return compiled code's way to an array or a tuple of arrays, given where in the table it begins."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        number = ir.IntType(64)
+        table, places = builder.inttoptr(arguments[0], number.as_pointer()), count(first)
+
+        def word() -> Any:
+            return builder.load(builder.gep(table, [ir.Constant(number, next(places))]))
+
+        def made(kind: Any) -> Any:
+            if isinstance(kind, numba.types.BaseTuple):
+                return context.make_tuple(builder, kind, [made(inner) for inner in kind])
+            array = context.make_array(kind)(context, builder)
+            data, shape = builder.inttoptr(word(), array.data.type), [word() for _ in range(kind.ndim)]
+            strides = [ir.Constant(number, context.get_abi_sizeof(context.get_data_type(kind.dtype)))]
+            for length in reversed(shape[1:]):
+                strides.insert(0, builder.mul(strides[0], length))
+            populate_array(array, data, shape, strides, strides[-1], None)
+            return array._getvalue()
+
+        return made(part)
+
+    def typed(typing_context: Any, address: Any) -> Any:
+        return part(numba.types.intp), generate
+
+    return cast(Callable[[Any], Any], intrinsic(typed))
 
 
 class _Announcer(event.Listener):  # type: ignore[misc]

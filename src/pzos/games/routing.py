@@ -13,26 +13,47 @@ F is unique because a > 0.    Leader: max_tau  sum_e tau_e F_e - lambda |tau|^2.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, fields
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from pzos.base.checks import Faults
+from pzos.base.checks import Faults, Must, at_least, check_entries, is_whole
+from pzos.base.errors import InvalidInput
+from pzos.base.keys import Keys, Role
 from pzos.base.types import Matrix, Vector
-from pzos.games._routing.solver import Equilibrium, Solver, Statistics
-from pzos.games._routing_data import checked_edges, checked_tolls, checked_travellers, draw_instance
 from pzos.problem.follower import Respondent
 from pzos.problem.leader import Leader, leader_from_functions
 from pzos.problem.problem import Problem
 from pzos.problem.sets import Nonnegative, Whole
 
+if TYPE_CHECKING:
+    from pzos.games._routing.solver import Equilibrium, Solver, Statistics
+
 Integers = npt.NDArray[np.int64]
-_FIELDS = ("tail", "head", "slope", "intercept", "origin", "destination", "demand", "sensitivity")
+Mask = npt.NDArray[np.bool_]
+Rule = tuple[Callable[[Any], Mask], str, str]
 _ARRAY, _DOUBLE = np.ndarray, np.dtype(np.float64)
+
+
+def _is_vertex(array: Vector) -> Mask:
+    mask: Mask = (array >= 0.0) & (array < 2.0**31) & (array == np.floor(array))
+    return mask
+
+
+_FINITE: Rule = (np.isfinite, "a finite number", "correct it")
+_VERTEX: Rule = (_is_vertex, "a vertex, a whole number >= 0", "number vertices 0, 1, ...")
+
+
+def _numbers(*rules: Rule) -> dict[str, Any]:
+    """What a vector of numbers must be: rules (test, expectation, remedy) that every entry obeys."""
+    return {"unit": "numbers", "rules": (_FINITE, *rules)}
+
+
+_VERTICES: dict[str, Any] = {"unit": "vertices", "rules": (_VERTEX,)}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -52,25 +73,31 @@ class RoutingGame:
            [2., 2.]])
     """
 
-    tail: Integers
-    head: Integers
-    slope: Vector
-    intercept: Vector
-    origin: Integers
-    destination: Integers
-    demand: Vector
-    sensitivity: Vector
+    tail: Integers = field(metadata=_VERTICES)
+    head: Integers = field(metadata=_VERTICES)
+    slope: Vector = field(
+        metadata=_numbers((lambda a: a > 0.0, "a slope > 0", "the equilibrium is unique only if latency rises"))
+    )
+    intercept: Vector = field(metadata=_numbers())
+    origin: Integers = field(metadata=_VERTICES)
+    destination: Integers = field(metadata=_VERTICES)
+    demand: Vector = field(metadata=_numbers((lambda a: a >= 0.0, "a demand >= 0", "travellers cannot be negative")))
+    sensitivity: Vector = field(metadata=_numbers((lambda a: a > 0.0, "a sensitivity > 0", "tolls are divided by it")))
     vertices: int = field(init=False)
     _threads: threading.local = field(init=False, default_factory=threading.local)
     _solvers: list[Solver] = field(init=False, default_factory=list)
 
     def __post_init__(self) -> None:
         faults = Faults("RoutingGame")
-        edges = checked_edges(faults, self.tail, self.head, self.slope, self.intercept)
-        travellers = checked_travellers(faults, self.origin, self.destination, self.demand, self.sensitivity, edges)
+        data = {name: _kept(faults, name, getattr(self, name), about) for name, about in _DATA.items()}
+        names = list(data)
+        for unit, parts in (("edge", names[:4]), ("class", names[4:])):
+            _check_lengths(faults, unit, {name: data[name].size for name in parts})
+        if not faults.messages:
+            _check_reachable(faults, data["tail"], data["head"], data["origin"], data["destination"])
         faults.raise_if_any()
-        for name, value in zip(_FIELDS, (*edges, *travellers), strict=True):
-            object.__setattr__(self, name, value)
+        for name, array in data.items():
+            object.__setattr__(self, name, array)
         highest = max(int(ends.max()) for ends in (self.tail, self.head, self.origin, self.destination))
         object.__setattr__(self, "vertices", highest + 1)
 
@@ -79,7 +106,7 @@ class RoutingGame:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the description alone; workspaces are made anew where it arrives."""
-        return RoutingGame, tuple(getattr(self, name) for name in _FIELDS)
+        return RoutingGame, tuple(getattr(self, name) for name in _DATA)
 
     @cached_property
     def edges(self) -> int:
@@ -103,7 +130,7 @@ class RoutingGame:
         other edges are uniform among the ordered pairs not yet joined (no parallel edges, no loops); each class gets
         an origin and a destination uniform among the ordered pairs of vertices that a directed path joins.
         """
-        return cls(*draw_instance(seed, vertices, edges, classes))
+        return cls(*_draw_data(seed, vertices, edges, classes))
 
     def response(self, tolls: npt.ArrayLike) -> npt.NDArray[np.float64]:
         """Return the aggregate edge flow F*(tau); ``tolls`` is one vector or a stack of rows, of any sign.
@@ -118,7 +145,7 @@ class RoutingGame:
         if type(tolls) is _ARRAY and tolls.dtype == _DOUBLE:
             if tolls.shape == solver.shape:  # the usual case, straight from here: every call costs
                 flows = tolls.copy()
-                code = solver.kernel(solver.address, flows)
+                code = solver.kernel(solver.space, flows)
                 if code == 0:
                     return flows
                 answers: npt.NDArray[np.float64] | None = solver.second_look(flows, code)
@@ -146,24 +173,31 @@ class RoutingGame:
         that it too is a function of the tolls alone.
         """
         rows, _ = checked_tolls("RoutingGame.equilibrium", tolls, self.edges)
-        return Solver(self).equilibrium(rows[0])
+        return self._new_solver().equilibrium(rows[0])
 
     def statistics(self) -> Statistics:
         """Return how many responses this object gave, over all threads, and how many needed a fall-back."""
+        from pzos.games._routing.solver import Statistics
+
         return Statistics.of(self._solvers)
 
     def _solver(self) -> Solver:
+        """Return the solver of this thread; what it keeps from one answer to the next is never shared."""
         solver: Solver | None = getattr(self._threads, "solver", None)
         if solver is None:
-            solver = self._threads.solver = Solver(self)
+            solver = self._threads.solver = self._new_solver()
             self._solvers.append(solver)
         return solver
+
+    def _new_solver(self) -> Solver:
+        from pzos.games._routing.solver import Solver  # it loads the compiler: not before the first answer
+
+        return Solver(self)
 
     def leader(self, regularisation: float = 1.0) -> Leader:
         """Return the authority: f(tau, F) = sum_e tau_e F_e - regularisation |tau|^2 with exact partial gradients."""
         faults = Faults("RoutingGame.leader")
-        number = isinstance(regularisation, int | float | np.number) and 0.0 <= float(regularisation) < np.inf
-        faults.check(number, "regularisation", regularisation, "a finite number >= 0", "the paper uses 1")
+        at_least(0.0, "a finite number >= 0", "the paper uses 1").note(faults, "regularisation", regularisation)
         faults.raise_if_any()
         revenue = _Revenue(float(regularisation))
         return leader_from_functions(revenue.value, value_and_gradients=revenue.everything, name="toll revenue")
@@ -183,6 +217,130 @@ class RoutingGame:
         return Problem(
             self.leader(regularisation), Respondent(self.certified_response), start, domain, "max", name, structure
         )
+
+
+_DATA = {about.name: about.metadata for about in fields(RoutingGame) if about.metadata}
+"""What describes a game, in the order of its arguments: four fields of the edges, four of the classes."""
+
+
+def _kept(faults: Faults, name: str, value: Any, about: Any) -> Any:
+    """Return a read-only copy of the data of a field; faults are noted (then the array is of no use)."""
+    try:
+        array = np.array(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        faults.check(False, name, value, f"a vector of {about['unit']}", "give one number per entry")
+        return np.empty(0)
+    if not faults.check(
+        array.ndim == 1 and array.size > 0, name, array, f"a vector of {about['unit']}", "give at least one"
+    ):
+        return np.empty(0)
+    good = np.ones(array.size, dtype=np.bool_)
+    for holds, expected, remedy in about["rules"]:
+        fits = holds(array) | ~good  # an entry is blamed once
+        check_entries(faults, name, array, fits, expected, remedy)
+        good &= fits
+    kept = np.where(good, array, 0.0).astype(np.int64 if about["unit"] == "vertices" else np.float64)
+    kept.flags.writeable = False
+    return kept
+
+
+def _check_lengths(faults: Faults, unit: str, sizes: dict[str, int]) -> None:
+    given = {name: size for name, size in sizes.items() if size}
+    if len(set(given.values())) > 1:
+        listing = ", ".join(f"{name} {size}" for name, size in given.items())
+        faults.add(f"lengths differ: {listing}: expected one entry per {unit} in each; make them equally long")
+
+
+def _check_reachable(faults: Faults, tail: Integers, head: Integers, starts: Integers, ends: Integers) -> None:
+    size = 1 + max(int(array.max()) for array in (tail, head, starts, ends))
+    for i, (start, end) in enumerate(zip(starts.tolist(), ends.tolist(), strict=True)):
+        if not faults.check(start != end, f"destination[{i}]", end, "another vertex than the origin",
+                            "drop the class, it does not travel"):  # fmt: skip
+            continue
+        reached = bool(reachable_from(size, tail, head, start)[end])
+        faults.check(reached, f"destination[{i}]", end, f"a vertex that a path from origin[{i}] = {start} reaches",
+                     "add edges or drop the class")  # fmt: skip
+
+
+def reachable_from(vertices: int, tail: Integers, head: Integers, start: int) -> Mask:
+    """Tell for every vertex whether a directed path leads there from ``start``."""
+    reached = np.zeros(vertices, dtype=np.bool_)
+    reached[start] = True
+    while True:
+        fresh = head[reached[tail] & ~reached[head]]
+        if fresh.size == 0:
+            return reached
+        reached[fresh] = True
+
+
+def checked_tolls(where: str, tolls: Any, edges: int) -> tuple[Matrix, bool]:
+    """Return tolls as a stack of rows, and whether they were one vector; refuses other shapes and NaN."""
+    faults = Faults(where)
+    try:
+        array = np.asarray(tolls, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InvalidInput(f"{where}: tolls: expected numbers, one per edge; got {type(tolls).__name__}") from None
+    rows = np.atleast_2d(array)
+    shaped = faults.check(array.ndim in (1, 2) and rows.shape[1] == edges, "tolls", array,
+                          f"{edges} numbers, one per edge, or a stack of such rows, not shape {array.shape}",
+                          "give every edge a toll, 0 where there is none")  # fmt: skip
+    if shaped and not np.isfinite(array).all():
+        entry = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
+        faults.check(False, f"tolls[{', '.join(map(str, entry))}]", float(array[entry]), "a finite number",
+                     "correct it; infinite tolls cannot close an edge, leave the edge out instead")  # fmt: skip
+    faults.raise_if_any()
+    return rows, array.ndim == 1
+
+
+def _draw_data(seed: int, vertices: int | None, edges: int | None, classes: int | None) -> tuple[Any, ...]:
+    """Draw the data of :meth:`RoutingGame.random`."""
+    draw = Keys(seed).generator(Role.INSTANCE)
+    drawn = int(draw.integers(6, 26)), draw.random(), int(draw.integers(2, 6))
+    faults = Faults("RoutingGame.random")
+    n = _chosen(faults, "vertices", drawn[0] if vertices is None else vertices, 2, 10**6)
+    low, high = min(2 * n, n * (n - 1)), min(max(5 * n - 6, 2 * n), n * (n - 1))
+    m = _chosen(faults, "edges", low + int(drawn[1] * (high - low + 1)) if edges is None else edges, n - 1, n * (n - 1))
+    k = _chosen(faults, "classes", drawn[2] if classes is None else classes, 1, 10**6)
+    faults.raise_if_any()
+    tail, head = _draw_graph(draw, n, m)
+    sources = np.unique(tail)
+    joined = [
+        (int(u), int(v)) for u in sources for v in np.flatnonzero(reachable_from(n, tail, head, int(u))) if u != v
+    ]
+    pairs = np.array([joined[i] for i in draw.integers(0, len(joined), k)])
+    return (
+        tail,
+        head,
+        draw.uniform(1.0, 5.0, m),
+        draw.uniform(1.0, 10.0, m),
+        pairs[:, 0],
+        pairs[:, 1],
+        draw.integers(3, 13, k).astype(np.float64),
+        draw.uniform(0.1, 2.0, k),
+    )
+
+
+def _chosen(faults: Faults, name: str, value: Any, least: int, most: int) -> int:
+    within = Must(
+        lambda v: is_whole(v, least) and v <= most, f"a whole number from {least} to {most}", "or leave it out"
+    )
+    return int(value) if within.note(faults, name, value) else least
+
+
+def _draw_graph(draw: np.random.Generator, vertices: int, edges: int) -> tuple[Integers, Integers]:
+    """Join all vertices by a random recursive tree with random directions, then add uniform further edges."""
+    names = draw.permutation(vertices)
+    joined: dict[tuple[int, int], None] = {}
+    for k in range(1, vertices):
+        ends = int(names[k]), int(names[draw.integers(0, k)])
+        joined[ends if draw.random() < 0.5 else ends[::-1]] = None
+    while len(joined) < edges:
+        tail, head = (int(v) for v in draw.integers(0, vertices, 2))
+        if tail != head:
+            joined.setdefault((tail, head))
+    both = np.array(list(joined), dtype=np.int64)
+    order = draw.permutation(edges)
+    return both[order, 0], both[order, 1]
 
 
 @dataclass(frozen=True, slots=True)

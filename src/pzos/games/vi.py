@@ -4,9 +4,20 @@ Given the leader's x, find y in Y with  <G(x, y), y' - y> >= 0  for all y' in Y.
 :mod:`pzos.problem.sets`, a :class:`Polyhedron`, a :class:`Product`, or any object with ``project``); the answer comes
 with the norm of its natural map y - P(y - G(x, y)), which is zero exactly at the solutions.
 
-An adaptive projection method that converges for every monotone G (:mod:`._golden_ratio`) brings the iterate
-near; semismooth Newton (:mod:`._vi_newton`) finishes where the derivative of the projection is known. Every
-solve starts from the same point, so that the answer is a function of x alone.
+Every solve starts from the same point, so that the answer is a function of x alone. Two methods take turns:
+
+The adaptive golden ratio algorithm (Malitsky, Math. Program. 184, 2020, Alg. 1: aGRAAL) brings the iterate near. One
+operator value and one projection per iteration, no line search, no Lipschitz constant, G evaluated at points of the set
+only, and convergence for every monotone, locally Lipschitz G:
+
+    step_k  = min(rho step_{k-1},  phi theta_{k-1} |z_k - z_{k-1}|^2 / (4 step_{k-1} |G_k - G_{k-1}|^2))
+    mean_k  = ((phi - 1) z_k + mean_{k-1}) / phi
+    z_{k+1} = P(mean_k - step_k G_k),      theta_k = phi step_k / step_{k-1},      rho = 1/phi + 1/phi^2
+
+Semismooth Newton on the natural map r(y) = y - P(y - g G(y)) finishes where the derivative of the projection is known.
+With D in the generalised derivative of P at y - g G(y), a step solves (I - D (I - g G'(y))) s = -r. Where the set is
+polyhedral, P is piecewise affine: once the active face is right, this is Newton on the face, and one step is exact when
+G is affine. A step is taken only if it shrinks r; what cannot be improved is handed back.
 """
 
 from __future__ import annotations
@@ -19,11 +30,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pzos.base.checks import Faults, as_rows, frozen_vector
+from pzos.base.checks import Faults, Must, as_rows, checked, frozen_vector, instance_of, is_whole, note_fields
 from pzos.base.errors import FollowerFailure, NotConverged
 from pzos.base.types import Matrix, Sense, Vector, dot
-from pzos.games import _golden_ratio as golden_ratio
-from pzos.games._vi_newton import finite_difference_jacobian, natural_map, newton_finish
 from pzos.problem.follower import Respondent
 from pzos.problem.leader import Leader
 from pzos.problem.problem import Problem
@@ -31,7 +40,27 @@ from pzos.problem.projections import Projector, projector_for
 from pzos.problem.sets import Domain, Polyhedron as Polyhedron, Product as Product
 
 OperatorFunction = Callable[[Vector, Vector], Any]
+Operator = Callable[[Vector], Vector]
+
 _FIRST_ROUND = 12
+_PHI = 1.5
+_RHO = 1.0 / _PHI + 1.0 / _PHI**2
+_LARGEST_STEP = 1e7
+_NEWTON_LIMIT = 50
+_SHRINK = 0.7
+_LONGEST = 1e8
+_LINE_SEARCH = (1.0, 0.5, 0.25, 0.1)
+
+
+_COUNT = Must(lambda value: is_whole(value, 1), "a whole number >= 1", "try 50000")
+_TOLERANCE = Must(
+    lambda value: isinstance(value, float) and 0.0 < value < 1.0, "a number between 0 and 1", "try tolerance=1e-10"
+)
+_A_SET = instance_of(
+    Domain,
+    "a set with project, contains and faults",
+    "use pzos.problem.sets, pzos.games.Polyhedron or pzos.games.Product",
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,30 +89,22 @@ class VariationalInequality:
     array([2., 0.])
     """
 
-    operator: OperatorFunction
-    feasible: Domain
-    dimension: int
-    jacobian: OperatorFunction | None = None
-    tolerance: float = 1e-10
-    max_iterations: int = 50_000
+    operator: OperatorFunction = checked(Must(callable, "a function G(x, y)", "pass the function"))
+    feasible: Domain = checked(_A_SET)
+    dimension: int = checked(_COUNT._replace(remedy="give the length of y"))
+    jacobian: OperatorFunction | None = checked(
+        Must(callable, "a function (x, y) -> matrix dG/dy", "or leave it out").or_none(), default=None
+    )
+    tolerance: float = checked(_TOLERANCE, default=1e-10)
+    max_iterations: int = checked(_COUNT, default=50_000)
     start: Vector | None = None
 
     def __post_init__(self) -> None:
         faults = Faults("VariationalInequality")
-        faults.check(callable(self.operator), "operator", self.operator, "a function G(x, y)", "pass the function")
-        given = self.jacobian is None or callable(self.jacobian)
-        faults.check(given, "jacobian", self.jacobian, "a function (x, y) -> matrix dG/dy", "or leave it out")
-        whole = _whole_number(self.dimension)
-        faults.check(whole, "dimension", self.dimension, "a whole number >= 1", "give the length of y")
-        good = _whole_number(self.max_iterations)
-        faults.check(good, "max_iterations", self.max_iterations, "a whole number >= 1", "try 50000")
-        good = isinstance(self.tolerance, float) and 0.0 < self.tolerance < 1.0
-        faults.check(good, "tolerance", self.tolerance, "a number between 0 and 1", "try tolerance=1e-10")
-        is_set = isinstance(self.feasible, Domain)
-        remedy = "use pzos.problem.sets, pzos.games.Polyhedron or pzos.games.Product"
-        if faults.check(is_set, "feasible", self.feasible, "a set with project, contains and faults", remedy) and whole:
-            for message in self.feasible.faults(self.dimension):
-                faults.add(message)
+        note_fields(faults, self)
+        whole = is_whole(self.dimension, 1)
+        if whole and isinstance(self.feasible, Domain):
+            faults.messages += self.feasible.faults(self.dimension)
         if self.start is not None:
             size = self.dimension if whole else None
             start = frozen_vector(faults, "start", self.start, size, minimum=-np.inf, strict=True)
@@ -143,7 +164,7 @@ class _Solve:
     def run(self) -> Solution:
         """Alternate until the certificate holds; each round of projection steps is twice as long."""
         first = np.zeros(self.game.dimension) if self.game.start is None else self.game.start
-        state = golden_ratio.start(self.value, self.projector, self.projector.project(first))
+        state = begin(self.value, self.projector, self.projector.project(first))
         best, best_residual = state.z_before, self.residual(state.z_before)
         self.first_residual = best_residual
         length = min(_FIRST_ROUND, self.game.max_iterations)
@@ -154,7 +175,7 @@ class _Solve:
             self.newton_steps += finished.steps
             finished_residual = self.residual(finished.y) if finished.steps else residual
             if finished_residual < 0.5 * residual:
-                state = golden_ratio.start(self.value, self.projector, finished.y)
+                state = begin(self.value, self.projector, finished.y)
                 residual, candidate = finished_residual, finished.y
             else:
                 candidate = state.z
@@ -166,9 +187,9 @@ class _Solve:
                 raise NotConverged(self._how_far(best, best_residual))
             length = min(2 * length, self.game.max_iterations - self.iterations)
 
-    def _projection_round(self, state: golden_ratio.GoldenState, length: int) -> golden_ratio.GoldenState:
+    def _projection_round(self, state: GoldenState, length: int) -> GoldenState:
         for k in range(1, length + 1):
-            state = golden_ratio.advance(self.value, self.projector, state)
+            state = advance(self.value, self.projector, state)
             self.iterations += 1
             if k % 16 == 0 and self.certified(state.z, self.residual(state.z)):
                 break
@@ -225,5 +246,129 @@ class _Solve:
         )
 
 
-def _whole_number(value: Any) -> bool:
-    return isinstance(value, int | np.integer) and not isinstance(value, bool) and int(value) >= 1
+@dataclass(frozen=True, slots=True, eq=False)
+class GoldenState:
+    """The iterate z with its operator value, and what the next step size is made of."""
+
+    z: Vector
+    value: Vector
+    mean: Vector
+    z_before: Vector
+    value_before: Vector
+    step: float
+    theta: float
+
+
+def begin(operator: Operator, projector: Projector, z: Vector) -> GoldenState:
+    """Begin at z, with a step size from one short trial move."""
+    value = operator(z)
+    size = dot(value, value) ** 0.5
+    length = 1e-4 * max(1.0, dot(z, z) ** 0.5) / size if size > 0.0 else 1.0
+    trial = projector.project(z - length * value)
+    trial_value = operator(trial)
+    moved, changed = trial - z, trial_value - value
+    ratio = dot(moved, moved) / dot(changed, changed) if changed.any() else 1.0
+    step = min(max(0.5 * ratio**0.5, 1e-12), _LARGEST_STEP)
+    return GoldenState(trial, trial_value, trial, z, value, step, 1.0)
+
+
+def advance(operator: Operator, projector: Projector, state: GoldenState) -> GoldenState:
+    """Return the state after one iteration."""
+    moved, changed = state.z - state.z_before, state.value - state.value_before
+    change = dot(changed, changed)
+    bound = _PHI * state.theta / (4.0 * state.step) * dot(moved, moved) / change if change > 0.0 else np.inf
+    step = float(min(_RHO * state.step, bound, _LARGEST_STEP))
+    step = step if step > 0.0 else state.step
+    mean = ((_PHI - 1.0) * state.z + state.mean) / _PHI
+    z = projector.project(mean - step * state.value)
+    return GoldenState(z, operator(z), mean, state.z, state.value, step, _PHI * step / state.step)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NewtonOutcome:
+    """Where Newton ended, and after how many accepted steps."""
+
+    y: Vector
+    steps: int
+
+
+def natural_map(operator: Operator, projector: Projector, y: Vector, scale: float = 1.0) -> Vector:
+    """Return y - P(y - scale G(y)); zero exactly at the solutions."""
+    return y - projector.project(y - scale * operator(y))
+
+
+def finite_difference_jacobian(operator: Operator, y: Vector, value: Vector) -> Matrix:
+    """Return G'(y) column by column by forward differences; backward where forward has no finite value."""
+    jacobian = np.empty((y.size, y.size))
+    for i in range(y.size):
+        for sign in (1.0, -1.0):
+            moved = y.copy()
+            moved[i] += sign * 1.5e-8 * max(1.0, abs(float(y[i])))
+            jacobian[:, i] = (operator(moved) - value) / (moved[i] - y[i])
+            if np.isfinite(jacobian[:, i]).all():
+                break
+    return jacobian
+
+
+def newton_finish(
+    operator: Operator, jacobian: Callable[[Vector, Vector], Matrix], projector: Projector, y: Vector
+) -> NewtonOutcome:
+    """Run Newton from y until the natural map stops shrinking; G' is asked for once per step."""
+    value = operator(y)
+    slope = jacobian(y, value)
+    if not np.isfinite(slope).all():
+        return NewtonOutcome(y, 0)
+    # a scale that balances both parts of the natural map, kept for the whole run: it defines the merit
+    norm = (np.abs(slope).sum(axis=0).max() * np.abs(slope).sum(axis=1).max()) ** 0.5
+    scale = 1.0 / norm if norm > 0.0 else 1.0
+    residual = natural_map(operator, projector, y, scale)
+    for step in range(_NEWTON_LIMIT):
+        if not residual.any():
+            return NewtonOutcome(y, step)
+        target = y - scale * value
+        derivative = projector.derivative(target, y - residual)
+        if derivative is None:
+            return NewtonOutcome(y, step)
+        matrix = np.eye(y.size) - derivative @ (np.eye(y.size) - scale * slope)
+        better = _improve(operator, projector, y, residual, matrix, scale)
+        if better is None:
+            return NewtonOutcome(y, step)
+        y, residual = better
+        value = operator(y)
+        slope = jacobian(y, value)
+        if not np.isfinite(slope).all():
+            return NewtonOutcome(y, step + 1)
+    return NewtonOutcome(y, _NEWTON_LIMIT)
+
+
+def _improve(
+    operator: Operator, projector: Projector, y: Vector, residual: Vector, matrix: Matrix, scale: float
+) -> tuple[Vector, Vector] | None:
+    """Try the Newton step, then the least-norm one (singular systems), each shortened if need be."""
+    merit = math.sqrt(dot(residual, residual))
+    for solve in (_regular_solution, _least_norm_solution):
+        direction = solve(matrix, -residual)
+        if direction is None or not np.abs(direction).max() <= _LONGEST * (1.0 + np.abs(y).max()):
+            continue  # a nearly singular system: the direction is rounding noise
+        for length in _LINE_SEARCH:
+            trial = projector.project(y + length * direction)
+            trial_residual = natural_map(operator, projector, trial, scale)
+            if math.sqrt(dot(trial_residual, trial_residual)) <= _SHRINK * merit:
+                return trial, trial_residual
+    return None
+
+
+def _regular_solution(matrix: Matrix, right: Vector) -> Vector | None:
+    try:
+        direction: Vector = np.linalg.solve(matrix, right).astype(np.float64, copy=False)
+    except np.linalg.LinAlgError:
+        return None
+    return direction
+
+
+def _least_norm_solution(matrix: Matrix, right: Vector) -> Vector | None:
+    try:
+        direction: Vector = np.linalg.lstsq(matrix, right, rcond=1e-10)[0].astype(np.float64, copy=False)
+    except np.linalg.LinAlgError:
+        return None
+    return direction

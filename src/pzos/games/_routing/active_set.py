@@ -4,7 +4,8 @@
 `let_in` makes a column active that pricing found too cheap. The objective falls in every round, so the search ends.
 """
 
-from pzos.base.types import Matrix, Vector
+from pzos.base.types import Vector
+from pzos.games._compile import at, embedded, inlined, inner
 from pzos.games._routing.columns import (
     back_substitute,
     changed,
@@ -16,9 +17,8 @@ from pzos.games._routing.columns import (
     reference_steps,
     release,
 )
-from pzos.games._routing.compile import at, compiled, inlined, merged
-from pzos.games._routing.layout import CYCLE, ENTERED, FIRST, GROUP, LENGTH, STEPS, TOTAL, Integers
-from pzos.games._routing.twice import two_product, two_sum
+from pzos.games._routing.polish import exact_toll
+from pzos.games._routing.space import ENTERED, STEPS, TOTAL, Handle, Loads, Network, Pool, loads_of, network_of, pool_of
 
 OPTIMAL, FAILED, FULL = 0, 1, 2
 """How a search ends; FULL: the workspace has no room for another column."""
@@ -31,73 +31,47 @@ UNBOUNDED = 1e100
 
 
 @inlined
-def exact_toll(slot: int, columns: Integers, tolls: Vector, rate: Matrix, toll: Matrix) -> None:
-    """Perceived toll of a column, the sum of tau_e / s_i over its edges, in twice the precision."""
-    paid, low = 0.0, 0.0
-    for k in range(FIRST, FIRST + columns[slot, LENGTH]):
-        paid, error = two_sum(paid, tolls[at(columns[slot, k])])
-        low += error
-    i = at(columns[slot, GROUP])
-    perceived, error = two_product(paid, rate[0, i])
-    toll[0, slot], toll[1, slot] = perceived, error + (paid * rate[1, i] + low * rate[0, i])
-
-
-@inlined
-def change_tolls(
-    total: int, active: Integers, columns: Integers, tolls: Vector, rate: Matrix, toll: Matrix, price: Matrix
-) -> None:
-    """Perceived tolls of all active columns, and with them their prices."""
-    for position in range(total):
+def change_tolls(tolls: Vector, network: Network, pool: Pool) -> None:
+    """Perceived tolls of all active columns, with them their prices, and what they cost more than their references."""
+    active, group, toll, price, reduced = pool.active, pool.group, pool.toll, pool.price, pool.reduced
+    for position in range(pool.tally[TOTAL]):
         slot = at(active[position])
-        before = toll[0, slot]
-        exact_toll(slot, columns, tolls, rate, toll)
-        price[0, slot] += toll[0, slot] - before
-
-
-@inlined
-def set_reduced(total: int, active: Integers, columns: Integers, price: Matrix, reduced: Vector) -> None:
-    """What the active columns cost more than the references of their classes."""
-    for position in range(total):
+        before = toll[slot]
+        exact_toll(slot, tolls, network, pool)
+        price[slot] += toll[slot] - before
+    for position in range(pool.tally[TOTAL]):
         slot = at(active[position])
-        base = at(active[at(columns[slot, GROUP])])
-        reduced[position] = price[0, slot] - (price[0, base] if columns[slot, CYCLE] == 0 else 0.0)
+        base = at(active[at(group[slot])])
+        reduced[position] = price[slot] - (price[base] if pool.cycle[slot] == 0 else 0.0)
 
 
-@inlined
-def set_prices(
-    first: int,
-    total: int,
-    active: Integers,
-    columns: Integers,
-    toll: Matrix,
-    latency: Matrix,
-    price: Matrix,
-    reduced: Vector,
-) -> None:
+@embedded
+def set_prices(first: int, total: int, latency: Vector, pool: Pool) -> None:
     """Perceived costs of the active columns from position `first` on, and what they cost more than their references."""
+    active, group, length, edges, price = pool.active, pool.group, pool.length, pool.edges, pool.price
     for position in range(first, total):
         slot = at(active[position])
-        paid = toll[0, slot]
-        for k in range(FIRST, FIRST + columns[slot, LENGTH]):
-            paid += latency[0, at(columns[slot, k])]
-        price[0, slot] = paid
-        if columns[slot, CYCLE] == 0:
-            paid -= price[0, at(active[at(columns[slot, GROUP])])]
-        reduced[position] = paid
+        paid = pool.toll[slot]
+        for k in range(length[slot]):
+            paid += latency[at(edges[slot, k])]
+        price[slot] = paid
+        if pool.cycle[slot] == 0:
+            paid -= price[at(active[at(group[slot])])]
+        pool.reduced[position] = paid
 
 
-@inlined
-def set_latency(slope: Vector, intercept: Vector, load: Matrix, latency: Matrix) -> None:
+@embedded
+def set_latency(network: Network, loads: Loads) -> None:
     """Latencies a_e F_e + b_e at the present load."""
+    slope, intercept, load, latency = network.slope, network.intercept, loads.load, loads.latency
     for e in range(slope.size):
-        latency[0, e] = slope[e] * load[0, e] + intercept[e]
+        latency[e] = slope[e] * load[e] + intercept[e]
 
 
-@inlined
-def longest_step(
-    total: int, limit: float, tolerance: float, active: Integers, flow: Vector, step: Vector
-) -> tuple[float, int]:
+@embedded
+def longest_step(total: int, limit: float, tolerance: float, pool: Pool) -> tuple[float, int]:
     """Largest share of the step (at most `limit`) that keeps flows nonnegative, and the position that stops it."""
+    active, flow, step = pool.active, pool.flow, pool.step
     share, place = limit, -1
     for position in range(total):
         present, change = flow[at(active[position])], step[position]
@@ -106,85 +80,58 @@ def longest_step(
     return share, place
 
 
-@inlined
-def move_flows(total: int, share: float, active: Integers, flow: Vector, step: Vector) -> None:
+@embedded
+def move_flows(total: int, share: float, pool: Pool) -> None:
     """Move flows along the step; the load follows by `move_load`, or anew from the flows."""
+    active, flow, step = pool.active, pool.flow, pool.step
     for position in range(total):
         flow[at(active[position])] += share * step[position]
 
 
 @inlined
-def move_load(total: int, share: float, active: Integers, columns: Integers, step: Vector, load: Matrix) -> None:
+def move_load(total: int, share: float, load: Vector, pool: Pool) -> None:
     """Move the load along the step."""
+    active, length, edges, step = pool.active, pool.length, pool.edges, pool.step
     for position in range(total):
         slot, change = at(active[position]), share * step[position]
-        for k in range(FIRST, FIRST + columns[slot, LENGTH]):
-            load[0, at(columns[slot, k])] += change
+        for k in range(length[slot]):
+            load[at(edges[slot, k])] += change
 
 
-@merged
-def balance(
-    tolerance: float,
-    count: Integers,
-    active: Integers,
-    spare: Integers,
-    columns: Integers,
-    slope: Vector,
-    intercept: Vector,
-    rate: Matrix,
-    flow: Vector,
-    toll: Matrix,
-    price: Matrix,
-    reduced: Vector,
-    step: Vector,
-    gram: Matrix,
-    factor: Matrix,
-    inverse: Matrix,
-    load: Matrix,
-    latency: Matrix,
-) -> int:
+@inlined
+def balance(tolerance: float, space: Handle) -> int:
     """Flows of the optimum on the active columns, after dropping every column that would get negative flow.
 
     The reduced costs must be those of the present flows; the load is left where the last column was dropped.
     """
-    classes = rate.shape[1]
-    for _ in range(2 * active.size):
-        total = count[TOTAL]
-        newton_step(total, classes, count, factor, inverse, reduced, step)
-        count[STEPS] += 1
-        reference_steps(total, classes, active, columns, step)
-        share, place = longest_step(total, 1.0, tolerance, active, flow, step)
-        move_flows(total, share, active, flow, step)
+    network, pool, loads = network_of(space), pool_of(space), loads_of(space)
+    classes, tally = network.demand.size, pool.tally
+    for _ in range(2 * pool.active.size):
+        total = tally[TOTAL]
+        newton_step(total, classes, pool)
+        tally[STEPS] += 1
+        reference_steps(total, classes, pool)
+        share, place = longest_step(total, 1.0, tolerance, pool)
+        move_flows(total, share, pool)
         if place < 0:
             return OPTIMAL
-        move_load(total, share, active, columns, step, load)
-        set_latency(slope, intercept, load, latency)
-        if not drop(place, classes, count, active, spare, columns, flow, gram, factor):
+        move_load(total, share, loads.load, pool)
+        set_latency(network, loads)
+        if not drop(place, space):
             return FAILED
-        set_prices(0, count[TOTAL], active, columns, toll, latency, price, reduced)
+        set_prices(0, tally[TOTAL], loads.latency, pool)
     return FAILED
 
 
-@merged
-def exchange(
-    slot: int,
-    tolerance: float,
-    classes: int,
-    count: Integers,
-    active: Integers,
-    spare: Integers,
-    columns: Integers,
-    flow: Vector,
-    reduced: Vector,
-    step: Vector,
-    gram: Matrix,
-    factor: Matrix,
-) -> int:
+@inlined
+def exchange(slot: int, tolerance: float, space: Handle) -> int:
     """Let in a column that is a combination of active ones: shift flow to it until one of them is empty.
 
     The edge flows stay what they are, the perceived tolls paid fall. Row `rows` of the factor holds the column.
     """
-    total = count[TOTAL]
+    network, pool = network_of(space), pool_of(space)
+    classes, tally, reduced, step, factor = network.demand.size, pool.tally, pool.reduced, pool.step, pool.factor
+    total = tally[TOTAL]
     rows = total - classes
     for row in range(rows):
         step[classes + row] = factor[rows, row]
@@ -195,78 +142,49 @@ def exchange(
         gain += share * reduced[position]
         step[position] = share
     if gain >= -tolerance:
-        release(slot, count, spare)
+        release(slot, tally, pool.spare)
         return OPTIMAL
     step[total] = 1.0
-    reference_steps(total + 1, classes, active, columns, step)
+    reference_steps(total + 1, classes, pool)
     for i in range(classes):
         step[i] = step[i] if abs(step[i]) > ROUNDING else 0.0
-    share, place = longest_step(total + 1, UNBOUNDED, 0.0, active, flow, step)
+    share, place = longest_step(total + 1, UNBOUNDED, 0.0, pool)
     if place < 0:
         return FAILED
-    move_flows(total + 1, share, active, flow, step)
-    count[TOTAL] = total + 1
-    if not drop_any(place, classes, count, active, spare, columns, flow, gram, factor):
-        return FAILED
-    return OPTIMAL
+    move_flows(total + 1, share, pool)
+    tally[TOTAL] = total + 1
+    return OPTIMAL if drop_any(place, space) else FAILED
 
 
-@merged
-def drop_any(
-    place: int,
-    classes: int,
-    count: Integers,
-    active: Integers,
-    spare: Integers,
-    columns: Integers,
-    flow: Vector,
-    gram: Matrix,
-    factor: Matrix,
-) -> bool:
+@inlined
+def drop_any(place: int, space: Handle) -> bool:
     """Drop a column although the factor's last row is missing: rows are computed anew."""
+    network, pool = network_of(space), pool_of(space)
+    classes, tally, active = network.demand.size, pool.tally, pool.active
     if place < classes:
-        return drop(place, classes, count, active, spare, columns, flow, gram, factor)
-    release(active[place], count, spare)
-    count[TOTAL] -= 1
-    active[place] = active[count[TOTAL]]
-    return refactor(place - classes, classes, count, active, columns, gram, factor)
+        return drop(place, space)
+    release(active[place], tally, pool.spare)
+    tally[TOTAL] -= 1
+    active[place] = active[tally[TOTAL]]
+    return refactor(place - classes, space)
 
 
-@compiled
-def let_in(
-    slot: int,
-    tolerance: float,
-    tolls: Vector,
-    count: Integers,
-    active: Integers,
-    spare: Integers,
-    columns: Integers,
-    slope: Vector,
-    rate: Matrix,
-    flow: Vector,
-    toll: Matrix,
-    price: Matrix,
-    reduced: Vector,
-    step: Vector,
-    gram: Matrix,
-    factor: Matrix,
-    latency: Matrix,
-    mark: Vector,
-) -> int:
+@inner
+def let_in(slot: int, tolerance: float, tolls: Vector, space: Handle) -> int:
     """Make a new column active with no flow yet, or exchange it where it is a combination of active ones."""
-    classes, total = rate.shape[1], count[TOTAL]
-    flow[slot] = 0.0
-    active[total] = slot
-    exact_toll(slot, columns, tolls, rate, toll)
-    set_prices(total, total + 1, active, columns, toll, latency, price, reduced)
-    fill_gram(slot, total, active, columns, slope, mark, gram)
-    count[ENTERED] += 1
-    changed(count)
-    if factor_row(total - classes, classes, active, columns, gram, factor):
-        count[TOTAL] = total + 1
+    network, pool, loads = network_of(space), pool_of(space), loads_of(space)
+    classes, tally = network.demand.size, pool.tally
+    total = tally[TOTAL]
+    pool.flow[slot] = 0.0
+    pool.active[total] = slot
+    exact_toll(slot, tolls, network, pool)
+    set_prices(total, total + 1, loads.latency, pool)
+    fill_gram(slot, total, space)
+    tally[ENTERED] += 1
+    changed(tally)
+    if factor_row(total - classes, space):
+        tally[TOTAL] = total + 1
         return OPTIMAL
-    status = exchange(
-        slot, tolerance, classes, count, active, spare, columns, flow, reduced, step, gram, factor
-    )  # fmt: skip
-    set_prices(0, count[TOTAL], active, columns, toll, latency, price, reduced)
+    status = exchange(slot, tolerance, space)
+    set_prices(0, tally[TOTAL], loads.latency, pool)
     return status

@@ -8,12 +8,21 @@ diagonal holds reciprocals.
 
 from math import sqrt
 
-from numba import carray
-
 from pzos.base.types import Matrix, Vector
-from pzos.games._routing.compile import FLOAT, at, compiled, inlined, merged, pointer, reordered, whole
-from pzos.games._routing.lanes import WIDTH, fused, lanes_at, put_lanes
-from pzos.games._routing.layout import CYCLE, DROPS, FIRST, GROUP, INVERTED, LENGTH, SPARE, TOTAL, UNCHANGED, Integers
+from pzos.games._compile import at, embedded, inlined, inner, reordered, whole
+from pzos.games._routing.space import (
+    DROPS,
+    INVERTED,
+    SPARE,
+    TOTAL,
+    UNCHANGED,
+    Handle,
+    Integers,
+    Pool,
+    loads_of,
+    network_of,
+    pool_of,
+)
 
 DEPENDENT = 1e-11
 """A pivot below this share of the column's own size means: a combination of the columns already there."""
@@ -22,36 +31,40 @@ FRESH = 64
 """The factor is built anew after so many downdates."""
 
 
-@compiled
-def fill_gram(
-    slot: int, total: int, active: Integers, columns: Integers, slope: Vector, mark: Vector, gram: Matrix
-) -> None:
+@inner
+def fill_gram(slot: int, total: int, space: Handle) -> None:
     """Overlaps of the column in `slot` with itself and the first `total` active columns."""
+    network, pool, loads = network_of(space), pool_of(space), loads_of(space)
+    slope, mark = network.slope, loads.mark
+    active, length, edges, gram = pool.active, pool.length, pool.edges, pool.gram
     own = 0.0
-    for k in range(FIRST, FIRST + columns[slot, LENGTH]):
-        edge = at(columns[slot, k])
+    for k in range(length[slot]):
+        edge = at(edges[slot, k])
         mark[edge] = slope[edge]
         own += slope[edge]
     for position in range(total):
         other = active[position]
         shared = 0.0
-        for k in range(FIRST, FIRST + columns[other, LENGTH]):
-            shared += mark[at(columns[other, k])]
+        for k in range(length[other]):
+            shared += mark[at(edges[other, k])]
         gram[slot, other] = shared
         gram[other, slot] = shared
     gram[slot, slot] = own
-    for k in range(FIRST, FIRST + columns[slot, LENGTH]):
-        mark[at(columns[slot, k])] = 0.0
+    for k in range(length[slot]):
+        mark[at(edges[slot, k])] = 0.0
 
 
-@compiled
-def factor_row(row: int, classes: int, active: Integers, columns: Integers, gram: Matrix, factor: Matrix) -> bool:
+@inner
+def factor_row(row: int, space: Handle) -> bool:
     """Row of the Cholesky factor; False where the column is a combination of those before it."""
+    network, pool = network_of(space), pool_of(space)
+    classes = network.demand.size
+    active, group, cycle, gram, factor = pool.active, pool.group, pool.cycle, pool.gram, pool.factor
     slot = active[classes + row]
-    base = -1 if columns[slot, CYCLE] == 1 else active[columns[slot, GROUP]]
+    base = -1 if cycle[slot] == 1 else active[group[slot]]
     for k in range(row + 1):
         other = active[classes + k]
-        other_base = -1 if columns[other, CYCLE] == 1 else active[columns[other, GROUP]]
+        other_base = -1 if cycle[other] == 1 else active[group[other]]
         entry = gram[slot, other]
         if base >= 0:
             entry -= gram[base, other]
@@ -71,21 +84,21 @@ def factor_row(row: int, classes: int, active: Integers, columns: Integers, gram
     return True
 
 
-@compiled
-def refactor(
-    first: int, classes: int, count: Integers, active: Integers, columns: Integers, gram: Matrix, factor: Matrix
-) -> bool:
+@inner
+def refactor(first: int, space: Handle) -> bool:
     """Rows of the factor from `first` on."""
-    changed(count)
+    network, pool = network_of(space), pool_of(space)
+    tally = pool.tally
+    changed(tally)
     if first == 0:
-        count[DROPS] = 0
+        tally[DROPS] = 0
     independent = True
-    for row in range(first, count[TOTAL] - classes):
-        independent = independent and factor_row(row, classes, active, columns, gram, factor)
+    for row in range(first, tally[TOTAL] - network.demand.size):
+        independent = independent and factor_row(row, space)
     return independent
 
 
-@compiled
+@inner
 def downdate(first: int, rows: int, factor: Matrix) -> None:
     """Factor of the Hessian without row and column `first`, by Givens rotations; `rows` is the number left."""
     for row in range(first, rows):
@@ -103,6 +116,57 @@ def downdate(first: int, rows: int, factor: Matrix) -> None:
             factor[row, k + 1] = cosine * right - sine * left
 
 
+@inner
+def invert(rows: int, factor: Matrix, inverse: Matrix) -> None:
+    """Inverse of the Hessian from its factor, all columns side by side."""
+    for row in range(rows):
+        for k in range(rows):
+            inverse[row, k] = 0.0
+        inverse[row, row] = 1.0
+    for k in range(rows):
+        scale_row(k, k + 1, factor[k, k], inverse)
+        for row in range(k + 1, rows):
+            take_row(row, k, k + 1, factor[row, k], inverse)
+    for row in range(rows - 1, -1, -1):
+        scale_row(row, rows, factor[row, row], inverse)
+        for k in range(row):
+            take_row(k, row, rows, factor[row, k], inverse)
+
+
+@reordered
+def scale_row(row: int, size: int, share: float, matrix: Matrix) -> None:
+    """Multiply the first entries of a row."""
+    for k in range(size):
+        matrix[row, k] *= share
+
+
+@reordered
+def take_row(row: int, other: int, size: int, share: float, matrix: Matrix) -> None:
+    """Subtract a multiple of the first entries of another row."""
+    for k in range(size):
+        matrix[row, k] -= share * matrix[other, k]
+
+
+@reordered
+def newton_step(total: int, classes: int, pool: Pool) -> None:
+    """step = -(U' diag(a) U)^-1 reduced costs: to the optimum of the programme on the active columns."""
+    tally, reduced, step, factor, inverse = pool.tally, pool.reduced, pool.step, pool.factor, pool.inverse
+    rows = total - classes
+    if tally[INVERTED] == 1:
+        for row in range(rows):
+            value = 0.0
+            for k in range(rows):
+                value -= inverse[row, k] * reduced[classes + k]
+            step[classes + row] = value
+        return
+    for row in range(rows):
+        value = -reduced[classes + row]
+        for k in range(row):
+            value -= factor[row, k] * step[classes + k]
+        step[classes + row] = value * factor[row, row]
+    back_substitute(rows, classes, factor, step)
+
+
 @reordered
 def back_substitute(rows: int, classes: int, factor: Matrix, step: Vector) -> None:
     """Solve factor' y = step in place."""
@@ -113,131 +177,69 @@ def back_substitute(rows: int, classes: int, factor: Matrix, step: Vector) -> No
             step[classes + k] -= factor[row, k] * value
 
 
-@compiled
-def triangular_solves(rows: int, factor: Matrix, step: Matrix) -> None:
-    """Solve (factor factor') y = step in place, eight right sides side by side."""
-    for k in range(rows):
-        value = lanes_at(step, k) * factor[k, k]
-        put_lanes(step, k, value)
-        for row in range(k + 1, rows):
-            put_lanes(step, row, fused(-factor[row, k], value, lanes_at(step, row)))
-    for row in range(rows - 1, -1, -1):
-        value = lanes_at(step, row) * factor[row, row]
-        put_lanes(step, row, value)
-        for k in range(row):
-            put_lanes(step, k, fused(-factor[row, k], value, lanes_at(step, k)))
-
-
-@compiled
-def invert(rows: int, factor: Matrix, unit: Matrix, inverse: Matrix) -> None:
-    """Inverse of the Hessian, eight columns after eight columns; `unit` is scratch."""
-    for block in range((rows + WIDTH - 1) // WIDTH):
-        for row in range(rows):
-            put_lanes(unit, row, 0.0)
-        for lane in range(min(WIDTH, rows - block * WIDTH)):
-            unit[block * WIDTH + lane, lane] = 1.0
-        triangular_solves(rows, factor, unit)
-        for row in range(rows):
-            put_lanes(inverse, block * factor.shape[0] + row, lanes_at(unit, row))
-
-
-@inlined
-def newton_step(
-    total: int, classes: int, count: Integers, factor: Matrix, inverse: Matrix, reduced: Vector, step: Vector
-) -> None:
-    """step = -(U' diag(a) U)^-1 reduced costs: to the optimum of the programme on the active columns."""
-    if count[INVERTED] == 0:
-        substitute(total, classes, factor, reduced, step)
-        return
-    rows = total - classes
-    for block in range((rows + WIDTH - 1) // WIDTH):
-        first = block * factor.shape[0]
-        value = lanes_at(inverse, first) * (0.0 - reduced[classes])
-        for row in range(1, rows):
-            value = fused(lanes_at(inverse, first + row), 0.0 - reduced[classes + row], value)
-        put_lanes(carray(pointer(step.ctypes.data, classes + block * WIDTH, FLOAT), (1, WIDTH)), 0, value)
-
-
-@reordered
-def substitute(total: int, classes: int, factor: Matrix, reduced: Vector, step: Vector) -> None:
-    """The Newton step by the triangular factor."""
-    for row in range(total - classes):
-        value = -reduced[classes + row]
-        for k in range(row):
-            value -= factor[row, k] * step[classes + k]
-        step[classes + row] = value * factor[row, row]
-    back_substitute(total - classes, classes, factor, step)
-
-
-@inlined
-def reference_steps(total: int, classes: int, active: Integers, columns: Integers, step: Vector) -> None:
+@embedded
+def reference_steps(total: int, classes: int, pool: Pool) -> None:
     """What the reference paths take back of the steps of the free ones."""
+    active, group, cycle, step = pool.active, pool.group, pool.cycle, pool.step
     for i in range(classes):
         step[i] = 0.0
     for position in range(classes, total):
-        slot = active[position]
-        if columns[slot, CYCLE] == 0:
-            step[columns[slot, GROUP]] -= step[position]
+        slot = at(active[position])
+        if cycle[slot] == 0:
+            step[at(group[slot])] -= step[position]
 
 
-@compiled
-def forget(position: int, count: Integers, active: Integers) -> None:
+@embedded
+def changed(tally: Integers) -> None:
+    """The active columns are others now: the inverse is out of date."""
+    tally[INVERTED] = tally[UNCHANGED] = 0
+
+
+@inlined
+def forget(position: int, tally: Integers, active: Integers) -> None:
     """Take a free column out of the list of active ones (its slot is not released)."""
-    changed(count)
-    count[TOTAL] -= 1
-    for k in range(position, count[TOTAL]):
+    changed(tally)
+    tally[TOTAL] -= 1
+    for k in range(position, tally[TOTAL]):
         active[k] = active[k + 1]
 
 
 @inlined
-def changed(count: Integers) -> None:
-    """The active columns are others now: the inverse is out of date."""
-    count[INVERTED] = count[UNCHANGED] = 0
-
-
-@compiled
-def release(slot: int, count: Integers, spare: Integers) -> None:
+def release(slot: int, tally: Integers, spare: Integers) -> None:
     """Hand a slot back."""
-    spare[count[SPARE]] = slot
-    count[SPARE] += 1
+    spare[tally[SPARE]] = slot
+    tally[SPARE] += 1
 
 
-@merged
-def successor(group: int, classes: int, total: int, active: Integers, columns: Integers, flow: Vector) -> int:
+@inlined
+def successor(group: int, classes: int, pool: Pool) -> int:
     """Position of the most used free path of a class, -1 if there is none."""
+    active, flow = pool.active, pool.flow
     best = whole(-1)
-    for position in range(classes, total):
+    for position in range(classes, pool.tally[TOTAL]):
         slot = active[position]
-        is_heir = columns[slot, GROUP] == group and columns[slot, CYCLE] == 0
+        is_heir = pool.group[slot] == group and pool.cycle[slot] == 0
         if is_heir and (best < 0 or flow[slot] > flow[active[best]]):
             best = position
     return best
 
 
-@compiled
-def drop(
-    position: int,
-    classes: int,
-    count: Integers,
-    active: Integers,
-    spare: Integers,
-    columns: Integers,
-    flow: Vector,
-    gram: Matrix,
-    factor: Matrix,
-) -> bool:
+@inner
+def drop(position: int, space: Handle) -> bool:
     """Make an active column inactive; where it is a reference, the most used path of its class takes its place."""
-    release(active[position], count, spare)
+    network, pool = network_of(space), pool_of(space)
+    classes, tally, active = network.demand.size, pool.tally, pool.active
+    release(active[position], tally, pool.spare)
     if position < classes:
-        heir = successor(position, classes, count[TOTAL], active, columns, flow)
+        heir = successor(position, classes, pool)
         if heir < 0:
             return False
         active[position] = active[heir]
-        forget(heir, count, active)
-        return refactor(whole(0), classes, count, active, columns, gram, factor)
-    forget(position, count, active)
-    count[DROPS] += 1
-    if count[DROPS] >= FRESH:
-        return refactor(whole(0), classes, count, active, columns, gram, factor)
-    downdate(position - classes, count[TOTAL] - classes, factor)
+        forget(heir, tally, active)
+        return refactor(whole(0), space)
+    forget(position, tally, active)
+    tally[DROPS] += 1
+    if tally[DROPS] >= FRESH:
+        return refactor(whole(0), space)
+    downdate(position - classes, tally[TOTAL] - classes, pool.factor)
     return True

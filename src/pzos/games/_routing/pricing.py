@@ -1,64 +1,53 @@
 """Pricing: cheapest paths and negative cycles per class, compiled.
 
 Each class keeps a forest of cheapest paths from one response to the next. Its labels are recomputed from the new
-costs and checked on every edge, eight classes side by side; only where that fails labels are corrected. Perceived
-costs may be negative. A label changes only by more than the tolerance, and never so that a vertex becomes its own
-ancestor: zero-cost cycles and exact ties cannot corrupt the remembered forest, and a true negative cycle is recognised
-by it.
+costs and checked on every edge; only where that fails labels are corrected. Perceived costs may be negative. A label
+changes only by more than the tolerance, and never so that a vertex becomes its own ancestor: zero-cost cycles and exact
+ties cannot corrupt the remembered forest, and a true negative cycle is recognised by it.
 """
 
-from pzos.base.types import Matrix, Vector
-from pzos.games._routing.compile import at, compiled, inlined, merged
-from pzos.games._routing.lanes import WIDTH, below, fused, lanes_at, larger, put_lanes
-from pzos.games._routing.layout import CYCLE, FIRST, GROUP, LENGTH, Integers
+from pzos.base.types import Vector
+from pzos.games._compile import at, embedded, inlined, inner
+from pzos.games._routing.space import Forest, Handle, Integers, Network, forest_of, loads_of, network_of, pool_of
 
 
 @inlined
-def label_forest(i: int, tail: Integers, cost: Vector, parent: Integers, sequence: Integers, label: Matrix) -> None:
+def cheapest(i: int, tolerance: float, tolls: Vector, space: Handle) -> int:
+    """Bring the forest of class i up to date: -1, or the edge that closes a negative cycle with it."""
+    network, forest, loads = network_of(space), forest_of(space), loads_of(space)
+    cost, latency, rate, guard = forest.cost, loads.latency, network.rate[i], network.guard
+    for e in range(cost.size):
+        cost[e] = latency[e] + tolls[e] * rate + guard[i, e]
+    label_forest(i, network, forest)
+    if not can_be_shortened(i, tolerance, network, forest):
+        return -1
+    closing = correct_labels(i, tolerance, space)
+    arrange_forest(i, space)
+    label_forest(i, network, forest)
+    return closing
+
+
+@embedded
+def label_forest(i: int, network: Network, forest: Forest) -> None:
     """Exact labels of the remembered forest of class i under the present costs."""
+    tail, parent, sequence, label, cost = network.tail, forest.parent, forest.sequence, forest.label, forest.cost
     for k in range(label.shape[1]):
         vertex = at(sequence[i, k])
         edge = parent[i, vertex]
         label[i, vertex] = 0.0 if edge < 0 else label[i, at(tail[at(edge)])] + cost[at(edge)]
 
 
-@merged
-def violations(
-    block: int,
-    tolerance: float,
-    tolls: Vector,
-    tail: Integers,
-    head: Integers,
-    parent: Integers,
-    sequence: Integers,
-    rates: Matrix,
-    guard: Matrix,
-    latency: Matrix,
-    cost: Matrix,
-    label: Matrix,
-) -> int:
-    """Mask of the classes 8 block, ..., whose remembered forest some edge would shorten by more than the tolerance.
-
-    The labels of the forests are left in `label`, one lane per class.
-    """
-    edges, first = tail.size, block * WIDTH
-    rate = lanes_at(rates, block)
-    for e in range(edges):
-        put_lanes(cost, e, fused(rate, tolls[e], latency[0, e]) + lanes_at(guard, block * edges + e))
-    for i in range(first, min(first + WIDTH, parent.shape[0])):
-        lane = at(i - first)
-        for k in range(parent.shape[1]):
-            vertex = at(sequence[i, k])
-            edge = parent[i, vertex]
-            label[vertex, lane] = 0.0 if edge < 0 else label[at(tail[at(edge)]), lane] + cost[at(edge), lane]
-    saved = rate * 0.0
-    for e in range(edges):
-        by_edge = lanes_at(label, at(head[e])) - lanes_at(label, at(tail[e])) - lanes_at(cost, e)
-        saved = larger(saved, by_edge)
-    return below(tolerance, saved)
+@embedded
+def can_be_shortened(i: int, tolerance: float, network: Network, forest: Forest) -> bool:
+    """Whether some edge would shorten a path of the forest by more than the tolerance."""
+    tail, head, label, cost = network.tail, network.head, forest.label, forest.cost
+    found = 0
+    for e in range(tail.size):
+        found += label[i, at(head[e])] - label[i, at(tail[e])] - cost[e] > tolerance
+    return found > 0
 
 
-@merged
+@inlined
 def is_ancestor(i: int, above: int, below: int, tail: Integers, parent: Integers) -> bool:
     """Whether vertex `above` lies on the forest path to vertex `below`."""
     vertex = below
@@ -70,40 +59,32 @@ def is_ancestor(i: int, above: int, below: int, tail: Integers, parent: Integers
     return True
 
 
-@merged
-def enqueue(vertex: int, last: int, queue: Integers) -> int:
+@inlined
+def enqueue(vertex: int, last: int, queue: Integers, waits: Integers) -> int:
     """Put a vertex at the end of the circular queue unless it waits already; return the new end."""
-    if queue[1, vertex] == 1:
+    if waits[vertex] == 1:
         return last
-    queue[1, vertex] = 1
-    queue[0, last % queue.shape[1]] = vertex
+    waits[vertex] = 1
+    queue[last % queue.size] = vertex
     return last + 1
 
 
-@compiled
-def correct_labels(
-    i: int,
-    tolerance: float,
-    tail: Integers,
-    head: Integers,
-    first_out: Integers,
-    out_edge: Integers,
-    cost: Vector,
-    parent: Integers,
-    label: Matrix,
-    queue: Integers,
-) -> int:
+@inner
+def correct_labels(i: int, tolerance: float, space: Handle) -> int:
     """Label correction from the present forest; the edge that closes a negative cycle, or -1."""
-    for vertex in range(queue.shape[1]):
-        queue[1, vertex] = 0
+    network, forest = network_of(space), forest_of(space)
+    tail, head, first_out, out_edge = network.tail, network.head, network.first_out, network.out_edge
+    cost, label, parent, queue, waits = forest.cost, forest.label, forest.parent, forest.queue, forest.waits
+    for vertex in range(queue.size):
+        waits[vertex] = 0
     first, last = 0, 0
     for e in range(tail.size):
         if cost[e] + label[i, tail[e]] - label[i, head[e]] < -tolerance:
-            last = enqueue(tail[e], last, queue)
+            last = enqueue(tail[e], last, queue, waits)
     while first < last:
-        vertex = queue[0, first % queue.shape[1]]
+        vertex = queue[first % queue.size]
         first += 1
-        queue[1, vertex] = 0
+        waits[vertex] = 0
         for k in range(first_out[vertex], first_out[vertex + 1]):
             edge = out_edge[k]
             other = head[edge]
@@ -113,14 +94,16 @@ def correct_labels(
                     return int(edge)
                 label[i, other] = offered
                 parent[i, other] = edge
-                last = enqueue(other, last, queue)
+                last = enqueue(other, last, queue, waits)
     return -1
 
 
-@compiled
-def arrange_forest(i: int, tail: Integers, parent: Integers, sequence: Integers, queue: Integers) -> None:
+@inner
+def arrange_forest(i: int, space: Handle) -> None:
     """Sequence of the vertices in which every vertex comes after its parent."""
-    child, sibling = queue[2], queue[3]
+    network, forest = network_of(space), forest_of(space)
+    tail = network.tail
+    parent, sequence, child, sibling = forest.parent, forest.sequence, forest.child, forest.sibling
     filled = 0
     for vertex in range(child.size):
         child[vertex] = -1
@@ -142,40 +125,36 @@ def arrange_forest(i: int, tail: Integers, parent: Integers, sequence: Integers,
             vertex = sibling[vertex]
 
 
-@compiled
-def trace_path(
-    i: int, slot: int, tail: Integers, origin: Integers, destination: Integers, parent: Integers, columns: Integers
-) -> bool:
+@inner
+def trace_path(i: int, slot: int, space: Handle) -> bool:
     """Write the forest path to the destination into a slot, from its end; False if it does not start at the origin."""
-    vertex = destination[i]
+    network, forest, pool = network_of(space), forest_of(space), pool_of(space)
+    tail, parent, edges = network.tail, forest.parent, pool.edges
+    vertex = network.destination[i]
     length = 0
     while parent[i, vertex] >= 0:
         edge = parent[i, vertex]
-        columns[slot, FIRST + length] = edge
+        edges[slot, length] = edge
         length += 1
         vertex = tail[edge]
-    columns[slot, LENGTH] = length
-    columns[slot, GROUP] = i
-    columns[slot, CYCLE] = 0
-    return bool(vertex == origin[i])
+    pool.length[slot], pool.group[slot], pool.cycle[slot] = length, i, 0
+    return bool(vertex == network.origin[i])
 
 
-@merged
-def trace_cycle(
-    i: int, slot: int, closing: int, tail: Integers, head: Integers, parent: Integers, columns: Integers
-) -> bool:
+@inner
+def trace_cycle(i: int, slot: int, closing: int, space: Handle) -> bool:
     """Write the cycle of edge `closing` and the forest path from its head to its tail into a slot."""
+    network, forest, pool = network_of(space), forest_of(space), pool_of(space)
+    tail, parent, edges = network.tail, forest.parent, pool.edges
     vertex = tail[closing]
-    columns[slot, FIRST] = closing
+    edges[slot, 0] = closing
     length = 1
-    while vertex != head[closing]:
+    while vertex != network.head[closing]:
         edge = parent[i, vertex]
         if edge < 0:
             return False
-        columns[slot, FIRST + length] = edge
+        edges[slot, length] = edge
         length += 1
         vertex = tail[edge]
-    columns[slot, LENGTH] = length
-    columns[slot, GROUP] = i
-    columns[slot, CYCLE] = 1
+    pool.length[slot], pool.group[slot], pool.cycle[slot] = length, i, 1
     return True

@@ -1,4 +1,4 @@
-"""Between a routing game and its compiled kernel: one solver per thread, growth, fall-backs and their count."""
+"""Between a routing game and its compiled kernel: a solver per thread, its growth, and what it counts."""
 
 from __future__ import annotations
 
@@ -11,50 +11,46 @@ import numpy as np
 
 from pzos.base.errors import NotConverged
 from pzos.base.types import Matrix, Vector
-from pzos.games._routing.layout import ROWS
-from pzos.games._routing.workspace import Workspace
+from pzos.games._compile import COMPILES, announce_compilation, table_of
+from pzos.games._routing.kernel import FULL, respond
+from pzos.games._routing.space import COLD, PERTURBED, RESPONSES, ROWS, TOTAL, Handle, Space, example, space_for
 
 if TYPE_CHECKING:
     from pzos.games.routing import RoutingGame
 
 FIRST_CAPACITY = 48
-_GROUP, _CYCLE, _LENGTH, _FIRST = 0, 1, 2, 3
-_FULL = 2
 
 
 @cache
-def _kernel() -> Callable[[int, Vector], int]:
+def _kernel() -> Callable[[Handle, Vector], int]:
     """Return the kernel, compiled (or loaded from numba's cache) by a first call without any row.
 
     What is returned is the compiled code itself, which does not look at the types of its arguments: an address and a
     flat array of doubles, contiguous. Numba's dispatcher would take as long as a third of a small response.
     """
-    from pzos.games._compile import announce_compilation
-    from pzos.games._routing.kernel import respond
-
-    empty = np.zeros(16, dtype=np.int64)
-    empty[1] = 1  # one edge, no class
+    if not COMPILES:
+        return respond
+    table = table_of(example())
     with announce_compilation("routing follower"):
-        respond(int(empty.ctypes.data), np.empty(0))
+        respond(int(table.ctypes.data), np.empty(0))
     dispatcher: Any = respond
     (compiled,) = dispatcher.overloads.values()
-    return cast(Callable[[int, Vector], int], compiled.entry_point)
+    return cast(Callable[[Handle, Vector], int], compiled.entry_point)
 
 
 @dataclass(frozen=True, slots=True)
 class Statistics:
-    """Responses given, and how many of them needed a cold start, perturbed tolls or the interior-point method."""
+    """Responses given, and how many of them needed a cold start or perturbed tolls."""
 
     responses: int
     cold: int
     perturbed: int
-    interior: int
 
     @classmethod
     def of(cls, solvers: Iterable[Solver]) -> Statistics:
         """Add up the counts of the solvers of all threads."""
-        counts = [(*solver.counts(), solver.interior) for solver in list(solvers)]
-        return cls(*(sum(column) for column in zip(*counts, strict=True))) if counts else cls(0, 0, 0, 0)
+        counts = [solver.counts() for solver in list(solvers)]
+        return cls(*(sum(column) for column in zip((0, 0, 0), *counts, strict=True)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -87,20 +83,20 @@ class Equilibrium:
 class Solver:
     """The solver of one game in one thread; what it keeps only speeds up the next response.
 
-    ``kernel(address, tolls)`` replaces a flat array of tolls by responses; 0, or where and how it failed.
+    ``kernel(space, tolls)`` replaces a flat array of tolls by responses; 0, or where and how it failed.
     """
 
-    __slots__ = ("_game", "_space", "address", "interior", "kernel", "shape")
+    __slots__ = ("_game", "_named", "_table", "kernel", "shape", "space")
 
     def __init__(self, game: RoutingGame) -> None:
         self._game = game
         self.kernel = _kernel()
-        self._use(Workspace(game, min(FIRST_CAPACITY, self._most_columns()) + game.classes))
+        self._use(space_for(game, min(FIRST_CAPACITY, self._most_columns()) + game.classes))
         self.shape = (game.edges,)
-        self.interior = 0
 
-    def _use(self, space: Workspace) -> None:
-        self._space, self.address = space, space.address
+    def _use(self, named: Space) -> None:
+        self._named, self._table = named, table_of(named)
+        self.space: Handle = int(self._table.ctypes.data) if COMPILES else named
 
     def _most_columns(self) -> int:
         """Free columns are linearly independent vectors over the edges, and one more may be on its way in."""
@@ -108,17 +104,15 @@ class Solver:
 
     def counts(self) -> tuple[int, int, int]:
         """Return the numbers of responses, cold restarts and perturbed restarts."""
-        from pzos.games._routing.layout import COLD, PERTURBED, RESPONSES
-
-        count = self._space.views.tally
-        return int(count[RESPONSES]) + self.interior, int(count[COLD]), int(count[PERTURBED])
+        tally = self._named.pool.tally
+        return int(tally[RESPONSES]), int(tally[COLD]), int(tally[PERTURBED])
 
     def stack(self, tolls: Any) -> Matrix | None:
         """Return the responses to a stack of doubles in one compiled call; None where it needs a second look."""
         if tolls.ndim != 2 or tolls.shape[1:] != self.shape or len(tolls) > ROWS:
             return None
         flows: Matrix = tolls.copy()  # contiguous, and the kernel replaces tolls by flows
-        code = self.kernel(self.address, flows.reshape(-1))
+        code = self.kernel(self.space, flows.reshape(-1))
         return flows if code == 0 else self.second_look(flows, code)
 
     def second_look(self, flows: Any, code: int) -> Any:
@@ -134,54 +128,39 @@ class Solver:
         flows, gaps = np.array(rows, dtype=np.float64, order="C"), np.empty(len(rows))
         for first in range(0, len(rows), ROWS):
             part = flows[first : first + ROWS]
-            self._settle(part, gaps[first : first + ROWS], self.kernel(self.address, part.reshape(-1)))
+            self._settle(part, gaps[first : first + ROWS], self.kernel(self.space, part.reshape(-1)))
         return flows, gaps
 
     def _settle(self, flows: Matrix, gaps: Vector, code: int) -> None:
         """Go on where a compiled call on these rows ended with `code`, until all are answered; note their gaps."""
         first = 0
-        while True:
-            done = code // 8 if code else gaps.size - first
-            gaps[first : first + done] = self._space.views.gap[:done]
+        while code:
+            done, status = divmod(code, 8)
+            gaps[first : first + done] = self._named.gap[:done]
             first += done
-            if first == gaps.size:
-                return
-            if code % 8 == _FULL and self._space.capacity < self._most_columns() + self._game.classes:
-                self._grow()
-            else:
-                flows[first], gaps[first] = self._fall_back(flows[first])
-                first += 1
-            code = 0 if first == gaps.size else self.kernel(self.address, flows[first:].reshape(-1))
+            if status != FULL or self._named.pool.active.size >= self._most_columns() + self._game.classes:
+                raise self._not_converged(flows[first])
+            self._grow()
+            code = self.kernel(self.space, flows[first:].reshape(-1))
+        gaps[first:] = self._named.gap[: gaps.size - first]
 
     def _grow(self) -> None:
-        from pzos.games._routing.layout import RESPONSES
+        pool = self._named.pool
+        self._use(space_for(self._game, min(2 * pool.active.size, self._most_columns()) + self._game.classes))
+        self._named.pool.tally[RESPONSES:] = pool.tally[RESPONSES:]  # from there on the statistics
 
-        tally = self._space.views.tally
-        free = min(2 * self._space.capacity, self._most_columns())
-        self._use(Workspace(self._game, free + self._game.classes))
-        self._space.views.tally[RESPONSES:] = tally[RESPONSES:]  # from there on the statistics
-
-    def _fall_back(self, tolls: Vector) -> tuple[Vector, float]:
-        from pzos.games._routing.interior import interior_equilibrium
-
-        self.interior += 1
-        flow, gap = interior_equilibrium(self._game, tolls)
-        if not gap <= 1e-9:
-            raise NotConverged(
-                f"RoutingGame.response: relative equilibrium gap {gap:.1e} after the active-set and the interior-point "
-                f"method: expected at most 1e-9; check the scale of the data (tolls from {tolls.min():g} to "
-                f"{tolls.max():g}, slopes from {self._game.slope.min():g} to {self._game.slope.max():g})"
-            )
-        return flow, gap
+    def _not_converged(self, tolls: Vector) -> NotConverged:
+        slope = self._game.slope
+        return NotConverged(
+            "RoutingGame.response: no equilibrium could be certified, neither from the paths of the last answer, nor "
+            "from a cold start, nor by way of slightly moved tolls: expected costs of used paths that agree to 1e-11; "
+            f"check the scale of the data (tolls from {tolls.min():g} to {tolls.max():g}, slopes from {slope.min():g} "
+            f"to {slope.max():g})"
+        )
 
     def equilibrium(self, tolls: Vector) -> Equilibrium:
         """Return the response with its split into classes and columns."""
         flows, gaps = self.many(tolls.reshape(1, -1))
-        if self.interior:
-            raise NotConverged(
-                "RoutingGame.equilibrium: the edge flow was found by the interior-point method only, which gives no "
-                "path flows: expected an answer of the active-set method; ask `response` for the edge flow instead"
-            )
         columns = tuple(self._columns())
         class_flow = np.zeros((self._game.classes, self._game.edges))
         for column in columns:
@@ -195,9 +174,9 @@ class Solver:
         return Equilibrium(flows[0], float(gaps[0]), class_flow, cost, columns)
 
     def _columns(self) -> Iterable[ColumnFlow]:
-        views = self._space.views
-        for slot in views.active[: views.tally[0]].tolist():
-            column = views.columns[slot]
-            edges = column[_FIRST : _FIRST + column[_LENGTH]][::-1].tolist()
-            flow = max(float(views.flow[slot]), 0.0)
-            yield ColumnFlow(int(column[_GROUP]), tuple(edges), flow, bool(column[_CYCLE]))
+        pool = self._named.pool
+        for slot in pool.active[: pool.tally[TOTAL]].tolist():
+            edges = pool.edges[slot, : pool.length[slot]][::-1].tolist()
+            yield ColumnFlow(
+                int(pool.group[slot]), tuple(edges), max(float(pool.flow[slot]), 0.0), bool(pool.cycle[slot])
+            )

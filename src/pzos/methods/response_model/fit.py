@@ -14,7 +14,7 @@ from scipy.linalg import cho_solve, solve_triangular
 
 from pzos.base.types import Matrix, Vector
 from pzos.methods.response_model.bounds import Bounds, ConservedSum, beyond, imputed, precision_of
-from pzos.methods.response_model.history import Geometry, History, Scales, geometry
+from pzos.methods.response_model.history import Geometry, History, Scales
 from pzos.methods.response_model.kernels import Kernel
 from pzos.methods.response_model.prior import LinearPrior, fit_conserving, fit_own
 from pzos.methods.response_model.response import ResponseModel
@@ -86,7 +86,7 @@ class Fitter:
 
         The linear prior is fitted from ``start``; with many answers it hardly changes, and without ``refit`` is kept.
         """
-        seen, slopes = self._seen(history, centre)
+        seen, slopes = history.seen_from(centre, self.points)
         point, answer = history.points[centre], history.answers[centre]
         if seen.count == 0 or scales is None:
             return ResponseModel(point, answer, seen, slopes, Scales(1.0, 0.0, 0.0), LinearPrior(), self.bounds)
@@ -120,7 +120,7 @@ class Fitter:
 
         Without structure every kernel competes; with one the process is only what the structure leaves unexplained.
         """
-        seen, slopes = self._seen(history, centre)
+        seen, slopes = history.seen_from(centre, self.points)
         if shape is Shape.FREE:
             if self.sketch is not None:
                 size = np.sqrt(np.einsum("ij,ij->j", slopes, slopes))
@@ -132,11 +132,6 @@ class Fitter:
         if self.sketch is not None:
             slopes = slopes @ self.sketch
         return fit_kernels(seen, slopes, start, variance, (Kernel.KINKED,))
-
-    def _seen(self, history: History, centre: int) -> tuple[Geometry, Matrix]:
-        rows = history.nearest(centre, self.points)
-        seen = geometry(history.points[centre], history.points[rows], history.repeats[rows], history.repeats[centre])
-        return seen, (history.answers[rows] - history.answers[centre]) / seen.lengths[:, None]
 
     def _prior(self, shape: Shape, sample: _Sample, start: LinearPrior | None) -> tuple[LinearPrior, _Sample]:
         """Return the linear prior and the sample, latent where answers are at their bounds."""

@@ -6,7 +6,7 @@ with three scales gives the covariance of their answers under the response model
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -24,12 +24,14 @@ Indices = npt.NDArray[np.int64]
 class History:
     """Points (rows), mean answers (rows), how often each was asked, and the spread among repeated answers.
 
-    ``spread`` sums the squared deviations of repeated answers, over ``freedom`` degrees of freedom per entry.
+    ``spread`` sums the squared deviations of repeated answers, over ``freedom`` degrees of freedom per entry. Distances
+    are measured in ``sizes``, what a typical move of each decision is.
     """
 
     points: Matrix
     answers: Matrix
     repeats: Vector
+    sizes: Vector
     spread: float = 0.0
     freedom: int = 0
 
@@ -52,12 +54,11 @@ class History:
         """Return the history with one more answer."""
         row = self.index_of(x)
         if row is None:
-            return History(
-                np.concatenate([self.points, x[None]]),
-                np.concatenate([self.answers, y[None]]),
-                np.append(self.repeats, 1.0),
-                self.spread,
-                self.freedom,
+            return replace(
+                self,
+                points=np.concatenate([self.points, x[None]]),
+                answers=np.concatenate([self.answers, y[None]]),
+                repeats=np.append(self.repeats, 1.0),
             )
         answers, repeats = self.answers.copy(), self.repeats.copy()
         before = repeats[row]
@@ -65,11 +66,11 @@ class History:
         repeats[row] = before + 1.0
         answers[row] += change / repeats[row]
         spread = self.spread + float(np.einsum("i,i->", change, change)) * before / (before + 1.0)
-        return History(self.points, answers, repeats, spread, self.freedom + y.size)
+        return replace(self, answers=answers, repeats=repeats, spread=spread, freedom=self.freedom + y.size)
 
     def nearest(self, centre: int, limit: int) -> Indices:
         """Return the rows of the ``limit`` points nearest to row ``centre``, without it, oldest first."""
-        offsets = self.points - self.points[centre]
+        offsets = (self.points - self.points[centre]) / self.sizes
         squared = np.einsum("ij,ij->i", offsets, offsets)
         squared[centre] = np.inf
         rows: Indices = np.arange(squared.size)
@@ -83,13 +84,20 @@ class History:
         if self.count <= limit:
             return self, centre
         rows = np.sort(np.append(self.nearest(centre, limit - 1), centre))
-        kept = History(self.points[rows], self.answers[rows], self.repeats[rows], self.spread, self.freedom)
+        kept = replace(self, points=self.points[rows], answers=self.answers[rows], repeats=self.repeats[rows])
         return kept, int(np.searchsorted(rows, centre))
 
+    def seen_from(self, centre: int, limit: int) -> tuple[Geometry, Matrix]:
+        """Return the geometry of the ``limit`` points nearest to row ``centre``, and the slopes (y_j - y_c)/d_j."""
+        rows = self.nearest(centre, limit)
+        offsets = (self.points[rows] - self.points[centre]) / self.sizes
+        seen = geometry(offsets, self.repeats[rows], self.repeats[centre], self.sizes)
+        return seen, (self.answers[rows] - self.answers[centre]) / seen.lengths[:, None]
 
-def first(x: Vector, y: Vector) -> History:
+
+def first(x: Vector, y: Vector, sizes: Vector | None = None) -> History:
     """Return the history of a single answer."""
-    return History(x[None].copy(), y[None].copy(), np.ones(1))
+    return History(x[None].copy(), y[None].copy(), np.ones(1), np.ones(x.size) if sizes is None else sizes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +115,7 @@ class Scales:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Geometry:
-    """Offsets x_j - c from the centre, their lengths d_j, unit rows s_j and pairwise distances.
+    """Offsets x_j - c from the centre in units of ``sizes``, their lengths d_j, unit rows s_j and pairwise distances.
 
     ``shares`` is 1/(number of answers averaged) at each point, ``centre_share`` the same at the centre.
     """
@@ -119,6 +127,7 @@ class Geometry:
     distances: Matrix
     shares: Vector
     centre_share: float
+    sizes: Vector
 
     @property
     def count(self) -> int:
@@ -143,13 +152,12 @@ class Geometry:
         return K
 
 
-def geometry(centre: Vector, points: Matrix, repeats: Vector, centre_repeats: float) -> Geometry:
-    """Measure ``points`` (none of them the centre) from the centre."""
-    offsets = points - centre
+def geometry(offsets: Matrix, repeats: Vector, centre_repeats: float, sizes: Vector) -> Geometry:
+    """Measure points, none of them the centre, by their offsets from it."""
     lengths = np.sqrt(np.einsum("ij,ij->i", offsets, offsets))
     units = offsets / lengths[:, None]
     gram = units @ units.T
     squared = lengths[:, None] ** 2 + lengths**2 - 2.0 * gram * (lengths[:, None] * lengths)
     np.maximum(squared, 0.0, out=squared)
     np.fill_diagonal(squared, 0.0)
-    return Geometry(offsets, lengths, units, gram, np.sqrt(squared), 1.0 / repeats, 1.0 / centre_repeats)
+    return Geometry(offsets, lengths, units, gram, np.sqrt(squared), 1.0 / repeats, 1.0 / centre_repeats, sizes)

@@ -75,7 +75,7 @@ class ResponseModel:
 
     def predict(self, x: Vector) -> Vector:
         """Return M(x), before the bounds are applied."""
-        return self._latent(x - self.centre)[0]
+        return self._latent(self._offset(x))[0]
 
     def clipped(self, x: Vector) -> Vector:
         """Return M(x) moved into the bounds of the answers."""
@@ -97,24 +97,29 @@ class ResponseModel:
 
     def response_and_pull(self, x: Vector) -> tuple[Vector, Pull]:
         """Return the clipped M(x), and the map g -> (dM/dx)' g there."""
-        s = x - self.centre
+        s = self._offset(x)
         raw, covariances = self._latent(s)
         shown, free = self.bounds.show(raw)
         return shown, Pull(self, s, free, covariances)
 
     def spread(self, x: Vector) -> tuple[float, Vector]:
         """Return the variance of the process at x in units of ``variances``, with its gradient; 0 at told answers."""
-        s = x - self.centre
+        s = self._offset(x)
         variance, gradient = self._prior_variance(s)
         if self.factor is None or self.geometry.count == 0:
-            return variance, gradient
+            return variance, gradient / self.geometry.sizes
         covariances = self._covariances(s)
         scaled = covariances.values / self.geometry.lengths
         known = cho_solve((self.factor, True), scaled, check_finite=False)
         variance -= float(scaled @ known)
         if variance <= 0.0:
             return 0.0, np.zeros_like(s)
-        return variance, gradient - 2.0 * covariances.gradient(known / self.geometry.lengths, self.geometry.offsets, s)
+        gradient -= 2.0 * covariances.gradient(known / self.geometry.lengths, self.geometry.offsets, s)
+        return variance, gradient / self.geometry.sizes
+
+    def _offset(self, x: Vector) -> Vector:
+        offset: Vector = (x - self.centre) / self.geometry.sizes
+        return offset
 
     def _latent(self, s: Vector) -> tuple[Vector, _Covariances]:
         covariances = self._covariances(s)
@@ -168,4 +173,4 @@ class Pull:
         total: Vector = model.prior.pull(g) + self.covariances.gradient(
             model.weights @ g, model.geometry.offsets, self.offset
         )
-        return total
+        return total / model.geometry.sizes

@@ -8,7 +8,7 @@ Far fewer queries than the paper's methods, but no theorem: certify the end poin
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -17,13 +17,21 @@ from pzos.base.checks import check_fields, checked, one_of, positive, whole
 from pzos.base.keys import Role
 from pzos.base.threads import one_blas_thread
 from pzos.base.types import LeaderValue, Purpose, Vector, dot
-from pzos.methods.estimators import Answers, Plan
+from pzos.methods.estimators import Answers, Plan, of_kind
 from pzos.methods.response_model.fit import Shape
 from pzos.methods.response_model.history import History, first
 from pzos.methods.response_model.response import ResponseModel
-from pzos.methods.solver import Outcome, Stop, Task
+from pzos.methods.solver import Foresight, Outcome, Stop, Task
 from pzos.methods.trust_region.state import Kind, RegionState, TrialPlan, models, opening_contest, point_limit, retuned
-from pzos.methods.trust_region.subproblem import Move, first_radius, minimise, on_model, search
+from pzos.methods.trust_region.subproblem import (
+    Move,
+    Region,
+    first_radius,
+    minimise,
+    on_model,
+    search,
+    typical_sizes,
+)
 from pzos.problem.structure import declared
 
 Told = Sequence[tuple[Vector, Vector]]
@@ -44,6 +52,7 @@ _SPARE = 2
 _HOPE = 0.3
 _OUTWEIGHS = 0.3
 _NEAR = 0.3
+_CERTIFIED_SHARE = 0.01
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +87,7 @@ class CompositeTrustRegion:
 
     # ---- asking -------------------------------------------------------------------------------------------
 
-    @one_blas_thread
+    @one_blas_thread()
     def ask(self, task: Task, state: RegionState) -> TrialPlan:
         """Plan the model's minimiser; or x0, a repeated query, or a probe where the model promises nothing."""
         history = state.history
@@ -113,17 +122,17 @@ class CompositeTrustRegion:
         return TrialPlan((point, *further), purposes, kind, move, predictions, priors)
 
     def _move(self, task: Task, state: RegionState, model: ResponseModel, radius: float) -> Move:
-        known = task.known
+        known, region = task.known, _region(task, state, radius)
         objective = on_model(known.leader, known.sign, model)
         if model.kinked:
             # The model itself has kinks at the bounds of the answers, where a smooth minimiser stalls.
             corner = min(_ROUNDING * float(np.abs(model.base).mean()), _ROUNDING_BY_RADIUS * radius)
             rounded = on_model(known.leader, known.sign, model.rounded(corner))
-            start, _ = search(rounded, state.x, radius, known.domain, self.iterations)
-            move = minimise(objective, state.x, radius, known.domain, max(self.iterations // 3, 1), start)
+            start, _ = search(rounded, region, self.iterations)
+            move = minimise(objective, region, max(self.iterations // 3, 1), start)
             if move.predicted > _negligible(state):
                 return move
-        return minimise(objective, state.x, radius, known.domain, self.iterations)
+        return minimise(objective, region, self.iterations)
 
     def _hopeful(self, task: Task, state: RegionState, model: ResponseModel, move: Move, doubt: float) -> Move:
         """Return where f on the model, less a share of what the model does not know of it, is lowest."""
@@ -139,10 +148,11 @@ class CompositeTrustRegion:
             return value - deviation, gradient - (0.5 * deviation / variance) * slope
 
         signs = task.keys.generator(Role.REGION, state.step).uniform(-1.0, 1.0, state.x.size)
-        start = known.domain.project(move.x + 1e-3 * state.radius * signs)
-        x, _ = search(hopeful, state.x, state.radius, known.domain, self.iterations, start)
+        region = _region(task, state)
+        start = known.domain.project(move.x + 1e-3 * state.radius * signs * region.sizes)
+        x, _ = search(hopeful, region, self.iterations, start)
         here, there = objective(state.x)[0], objective(x)[0]
-        return Move(x, here - there, float(np.abs(x - state.x).max()))
+        return Move(x, here - there, region.size(x))
 
     def _further(self, task: Task, state: RegionState, model: ResponseModel, x: Vector) -> tuple[Vector, ...]:
         """Return batch - 1 more points: minimisers for other radii, probes where those coincide."""
@@ -150,20 +160,19 @@ class CompositeTrustRegion:
         for index in range(1, self.batch):
             factor = 2.0 ** (-(index + 1) // 2) if index % 2 else 2.0 ** (index // 2)
             other = self._move(task, state, model, factor * state.radius).x
-            apart = min(float(np.abs(other - point).max()) for point in points)
-            near_centre = float(np.abs(other - state.x).max())
-            if min(apart, near_centre) < 1e-2 * state.radius:
+            region = _region(task, state)
+            apart = min(replace(region, centre=point).size(other) for point in points)
+            if min(apart, region.size(other)) < 1e-2 * state.radius:
                 other = _probe(task, state, model, index)
             points.append(other)
         return tuple(points[1:])
 
     # ---- telling ------------------------------------------------------------------------------------------
 
-    @one_blas_thread
+    @one_blas_thread()
     def tell(self, task: Task, state: RegionState, plan: Plan, answers: Answers) -> tuple[RegionState, Outcome]:
         """Take the answers into the history, judge the step, and move if F is lower there."""
-        if not isinstance(plan, TrialPlan):
-            raise TypeError(f"expected a TrialPlan, got {type(plan).__name__}")
+        plan = of_kind(TrialPlan, plan)
         told = [(x, y) for x, y in zip(plan.points, answers, strict=True) if y is not None]
         if not told:
             radius = 0.5 * state.radius
@@ -185,15 +194,41 @@ class CompositeTrustRegion:
 
     def _started(self, task: Task, state: RegionState, y: Vector, value: float) -> RegionState:
         known = task.known
-        scale = first_radius(known.leader, known.sign, known.x0, y, known.domain)
+        sizes = typical_sizes(known.leader, known.x0, y, known.domain)
+        scale = first_radius(known.leader, known.sign, known.x0, y, known.domain, sizes)
         return replace(
             state,
             value=value,
-            history=first(known.x0, y),
+            history=first(known.x0, y, sizes),
             radius=scale if self.radius is None else self.radius,
             scale=scale if self.radius is None else self.radius,
             contest=opening_contest(task, y.size),
         )
+
+    # ---- for a certificate --------------------------------------------------------------------------------
+
+    def foresight(self, task: Task, state: RegionState) -> Foresight | None:
+        """Return (x, at) -> (dM/dx)' grad_y f at x: the model's prediction of J' grad_y f."""
+        if state.history is None:
+            return None
+        (model,) = models(task, state, None, (state.contest.winner,), state.priors).values()
+
+        @one_blas_thread()
+        def predicted(x: Vector, at: LeaderValue) -> Vector:
+            return model.response_and_pull(x)[1](at.grad_y)
+
+        return predicted
+
+    def certifying_radius(self, state: RegionState) -> float | None:
+        """Return a hundredth of the scale of x that was found, and under noise at least the trust radius."""
+        if state.history is None:
+            return None
+        return max(_CERTIFIED_SHARE * state.scale, state.radius if state.exact is False else 0.0)
+
+
+def _region(task: Task, state: RegionState, radius: float | None = None) -> Region:
+    radius = state.radius if radius is None else radius
+    return Region(state.x, radius, state.past.sizes, task.known.domain)
 
 
 def _negligible(state: RegionState) -> float:
@@ -203,15 +238,13 @@ def _negligible(state: RegionState) -> float:
 
 def _probe(task: Task, state: RegionState, model: ResponseModel, index: int) -> Vector:
     """Return a point at the trust radius in a random direction, kept away from directions already asked."""
-    domain, keys = task.known.domain, task.keys
-    v = keys.direction(state.step, index, state.x.size, Role.PROBE)
+    v = task.keys.direction(state.step, index, state.x.size, Role.PROBE)
     seen = model.geometry
     if 0 < seen.count < state.x.size:
         gram = seen.gram + 1e-8 * np.eye(seen.count)
         v = v - np.linalg.solve(gram, seen.units @ v) @ seen.units
         v /= float(np.linalg.norm(v))
-    reach = state.radius / max(float(np.abs(v).max()), 1e-300) * 0.5
-    return domain.project(state.x + reach * v)
+    return _region(task, state).at(0.5, v / max(float(np.abs(v).max()), 1e-300))
 
 
 def _doubt(task: Task, state: RegionState, model: ResponseModel) -> float:
@@ -244,22 +277,23 @@ def _worth_exploring(
     known = task.known
     objective = on_model(known.leader, known.sign, model)
     at_best = objective(move.x)[0]
-    reach = 0.5 * state.radius * float(np.sqrt(state.x.size))
+    region = replace(_region(task, state), centre=move.x)
     gain = 0.0
     for share in (1.0, 0.5, 0.25, 0.125, 0.0625):
         for sign in (1.0, -1.0):
-            point = known.domain.project(move.x + sign * share * reach * unseen)
-            gain = max(gain, 0.5 * doubt * float(np.linalg.norm(point - move.x)) - (objective(point)[0] - at_best))
+            point = region.at(sign * share * 0.5 * float(np.sqrt(state.x.size)), unseen)
+            way = float(np.linalg.norm((point - move.x) / region.sizes))
+            gain = max(gain, 0.5 * doubt * way - (objective(point)[0] - at_best))
     return gain > _OUTWEIGHS * move.predicted
 
 
 def _explored(task: Task, state: RegionState, model: ResponseModel, unseen: Vector) -> Vector:
     """Return a point close to the centre in a direction never asked: a clean slope, taken where F looks lower."""
     known = task.known
-    reach = _NEAR * state.radius * 3.0 ** min(state.flat, 6)
+    region, share = _region(task, state), _NEAR * 3.0 ** min(state.flat, 6)
     objective = on_model(known.leader, known.sign, model)
-    points = [known.domain.project(state.x + sign * reach * unseen) for sign in (1.0, -1.0)]
-    moved = [float(np.abs(point - state.x).max()) for point in points]
+    points = [region.at(sign * share, unseen) for sign in (1.0, -1.0)]
+    moved = [region.size(point) for point in points]
     if min(moved) < 0.1 * max(moved):
         return points[int(np.argmax(moved))]
     return points[int(np.argmin([objective(point)[0] for point in points]))]
@@ -268,24 +302,13 @@ def _explored(task: Task, state: RegionState, model: ResponseModel, unseen: Vect
 def _anywhere(task: Task, state: RegionState) -> Vector:
     """Return a random point of the trust region."""
     signs = task.keys.generator(Role.PROBE, state.step, 1).uniform(-1.0, 1.0, state.x.size)
-    return task.known.domain.project(state.x + state.radius * signs)
+    return _region(task, state).at(1.0, signs)
 
 
 def _survey(task: Task, state: RegionState, x: Vector) -> Vector:
     """Return a corner of the trust region around x: under noise only far points tell slopes."""
     signs = 2.0 * task.keys.generator(Role.PROBE, state.step).integers(0, 2, x.size) - 1.0
-    return task.known.domain.project(x + state.radius * signs)
-
-
-def foresight(task: Task, state: RegionState) -> Callable[[Vector, LeaderValue], Vector]:
-    """Return (x, at) -> (dM/dx)' grad_y f at x: the model's prediction of J' grad_y f, for a certificate."""
-    (model,) = models(task, state, None, (state.contest.winner,), state.priors).values()
-
-    @one_blas_thread
-    def predicted(x: Vector, at: LeaderValue) -> Vector:
-        return model.response_and_pull(x)[1](at.grad_y)
-
-    return predicted
+    return replace(_region(task, state), centre=x).at(1.0, signs)
 
 
 # ---- judging: accept or not, and the next radius ------------------------------------------------------------------

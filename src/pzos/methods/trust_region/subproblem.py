@@ -22,6 +22,8 @@ from pzos.problem.sets import Box, Domain, Nonnegative, Whole
 
 _GROWTH = 4.0
 _TRIES = 12
+#: Up to this many decisions the curvature of f is measured one by one.
+_MOST_MEASURED = 2000
 
 
 Objective = Callable[[Vector], tuple[float, Vector]]
@@ -68,47 +70,67 @@ def bounds_of(domain: Domain, size: int) -> tuple[Vector, Vector] | None:
     return None
 
 
-def minimise(
-    objective: Objective, centre: Vector, radius: float, domain: Domain, iterations: int, start: Vector | None = None
-) -> Move:
-    """Return the best point found within ``radius`` of the centre, searching from ``start`` (else the centre)."""
-    here, _ = objective(centre)
-    x, value = search(objective, centre, radius, domain, iterations, start)
-    return Move(x, here - value, float(np.abs(x - centre).max()))
+@dataclass(frozen=True, slots=True, eq=False)
+class Region:
+    """Where the next query may lie: in the set, and within ``radius`` of the centre in units of ``sizes``."""
+
+    centre: Vector
+    radius: float
+    sizes: Vector
+    domain: Domain
+
+    def size(self, x: Vector) -> float:
+        """Return how far x lies from the centre."""
+        return float((np.abs(x - self.centre) / self.sizes).max())
+
+    def at(self, share: float, direction: Vector) -> Vector:
+        """Return the point of the set at ``share`` radii from the centre along a direction in units of ``sizes``."""
+        return self.domain.project(self.centre + (share * self.radius) * (self.sizes * direction))
 
 
-def search(
-    objective: Objective, centre: Vector, radius: float, domain: Domain, iterations: int, start: Vector | None = None
-) -> tuple[Vector, float]:
+def minimise(objective: Objective, region: Region, iterations: int, start: Vector | None = None) -> Move:
+    """Return the best point found in the region, searching from ``start`` (else the centre)."""
+    here, _ = objective(region.centre)
+    x, value = search(objective, region, iterations, start)
+    return Move(x, here - value, region.size(x))
+
+
+def search(objective: Objective, region: Region, iterations: int, start: Vector | None = None) -> tuple[Vector, float]:
     """Return the best point found and its value; :func:`minimise` without the comparison."""
-    bounds = bounds_of(domain, centre.size)
-    begin = centre if start is None else start
+    bounds = bounds_of(region.domain, region.centre.size)
+    begin = region.centre if start is None else start
     if bounds is None:
-        return _projected(objective, begin, centre, radius, domain, iterations)
-    lower, upper = np.maximum(bounds[0], centre - radius), np.minimum(bounds[1], centre + radius)
-    return _boxed(objective, begin, lower, upper, iterations)
+        return _projected(objective, begin, region, iterations)
+    reach = region.radius * region.sizes
+    lower, upper = np.maximum(bounds[0], region.centre - reach), np.minimum(bounds[1], region.centre + reach)
+    return _boxed(objective, begin, lower, upper, region.sizes, iterations)
 
 
-def _boxed(objective: Objective, start: Vector, lower: Vector, upper: Vector, iterations: int) -> tuple[Vector, float]:
+def _boxed(
+    objective: Objective, start: Vector, lower: Vector, upper: Vector, sizes: Vector, iterations: int
+) -> tuple[Vector, float]:
+    """L-BFGS-B on u = x / sizes, so that its first step and its curvature see decisions of equal size."""
     from scipy.optimize import Bounds, minimize
 
+    def scaled(u: Vector) -> tuple[float, Vector]:
+        value, gradient = objective(u * sizes)
+        return value, gradient * sizes
+
+    begin = np.minimum(np.maximum(start, lower), upper) / sizes
     found = minimize(
-        objective, np.minimum(np.maximum(start, lower), upper), jac=True, method="L-BFGS-B",
-        bounds=Bounds(lower, upper),
+        scaled, begin, jac=True, method="L-BFGS-B", bounds=Bounds(lower / sizes, upper / sizes),
         options={"maxiter": iterations, "maxfun": iterations + 2, "ftol": 1e-14, "gtol": 1e-12},
     )  # fmt: skip
-    return np.asarray(found.x, dtype=np.float64), float(found.fun)
+    return np.minimum(np.maximum(found.x * sizes, lower), upper), float(found.fun)
 
 
-def _projected(
-    objective: Objective, start: Vector, centre: Vector, radius: float, domain: Domain, iterations: int
-) -> tuple[Vector, float]:
+def _projected(objective: Objective, start: Vector, region: Region, iterations: int) -> tuple[Vector, float]:
     """Spectral projected gradients with an Armijo search along the projected arc's chord."""
     x = start
     value, gradient = objective(x)
-    step = radius / max(float(np.abs(gradient).max()), 1e-300)
+    step = region.radius / max(float(np.abs(gradient).max()), 1e-300)
     for _ in range(iterations):
-        direction = project_near(x - step * gradient, centre, radius, domain) - x
+        direction = project_near(x - step * gradient, region.centre, region.radius, region.domain) - x
         slope = float(gradient @ direction)
         if slope >= -1e-14 * max(1.0, abs(value)):
             break
@@ -136,7 +158,33 @@ def _armijo(
     return None
 
 
-def first_radius(leader: Leader, sign: float, x0: Vector, y0: Vector, domain: Domain) -> float:
+def typical_sizes(leader: Leader, x0: Vector, y0: Vector, domain: Domain) -> Vector:
+    """Return what a typical move of each decision is, of geometric mean 1; all 1 where nothing says otherwise.
+
+    The widths of a box say it if they differ; else the curvature of the known f, a decision of which moves the less
+    the more f bends along it. Only boxes: any other set is projected onto in its own units.
+    """
+    bounds, ones = bounds_of(domain, x0.size), np.ones(x0.size)
+    if bounds is None:
+        return ones
+    widths = bounds[1] - bounds[0]
+    if np.isfinite(widths).all() and widths.max() > 3.0 * widths.min() > 0.0:
+        return widths / float(np.exp(np.log(widths).mean()))
+    if x0.size > _MOST_MEASURED:
+        return ones
+    curvature = np.zeros(x0.size)
+    here = leader(x0, y0).grad_x
+    for i in range(x0.size):
+        x = x0.copy()
+        x[i] += 1e-3 * max(abs(x0[i]), 1e-3)
+        curvature[i] = abs(leader(x, y0).grad_x[i] - here[i]) / (x[i] - x0[i])
+    if not np.isfinite(curvature).all() or curvature.min() <= 0.0 or curvature.max() < 100.0 * curvature.min():
+        return ones
+    sizes = 1.0 / np.sqrt(curvature)
+    return sizes / float(np.exp(np.log(sizes).mean()))
+
+
+def first_radius(leader: Leader, sign: float, x0: Vector, y0: Vector, domain: Domain, sizes: Vector) -> float:
     """Return how far the leader would move if the followers did not react, within the set.
 
     f(., y0) is minimised in growing boxes until the minimiser lies inside one. Where f(., y0) has no minimiser,
@@ -147,18 +195,18 @@ def first_radius(leader: Leader, sign: float, x0: Vector, y0: Vector, domain: Do
         at = leader(x, y0)
         return sign * at.value, sign * at.grad_x
 
-    typical = max(1.0, float(np.abs(x0).mean()))
-    cap = _half_width(domain, x0)
+    typical = max(1.0, float((np.abs(x0) / sizes).mean()))
+    cap = _half_width(domain, x0, sizes)
     radius = min(typical, cap)
     for _ in range(_TRIES):
-        size = minimise(unanswered, x0, radius, domain, 50).size
+        size = minimise(unanswered, Region(x0, radius, sizes, domain), 50).size
         if size < 0.9 * radius or radius >= cap:
             return size if size > 1e-6 * typical else min(0.5 * typical, cap)
         radius = min(_GROWTH * radius, cap)
     return min(0.5 * typical, cap)
 
 
-def _half_width(domain: Domain, x0: Vector) -> float:
+def _half_width(domain: Domain, x0: Vector, sizes: Vector) -> float:
     bounds = bounds_of(domain, x0.size)
     if bounds is None:
         # The set is seen through its projection: how far do two opposite long moves stay apart?
@@ -167,5 +215,5 @@ def _half_width(domain: Domain, x0: Vector) -> float:
         along = domain.project(x0 + reach * np.eye(1, x0.size)[0])
         width = max(float(np.abs(there - back).max()), float(np.abs(along - x0).max()))
     else:
-        width = float(np.max(bounds[1] - bounds[0]))
+        width = float(np.max((bounds[1] - bounds[0]) / sizes))
     return 0.5 * width if 0.0 < width < 1e6 else float("inf")

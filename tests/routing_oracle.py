@@ -1,4 +1,4 @@
-"""The last fall-back of the routing follower: an interior-point method on edge flows, slow, dense and independent.
+"""An oracle for the routing follower: an interior-point method on edge flows, slow, dense and independent.
 
 It shares no code with the compiled solver: a primal-dual predictor-corrector method (Mehrotra) finds which class uses
 which edge, and the equations of that support are then solved by least squares.
@@ -6,16 +6,11 @@ which edge, and the equations of that support are then solved by least squares.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import numpy.typing as npt
 
 from pzos.base.types import Matrix, Vector
-from pzos.games._routing_data import reachable_from
-
-if TYPE_CHECKING:
-    from pzos.games.routing import RoutingGame
+from pzos.games.routing import RoutingGame, reachable_from
 
 Mask = npt.NDArray[np.bool_]
 
