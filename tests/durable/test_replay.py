@@ -257,6 +257,9 @@ def test_another_machine_takes_the_stored_points_and_notes_the_difference(
     assert 0.0 < summary(path).difference < 1e-10
     with opened(path, game) as study:  # and on from there, as often as one likes
         assert study.done
+    assert recover(path, tmp_path / "saved.study") == (31, True)  # which machines it was on is part of what is saved
+    with opened(tmp_path / "saved.study", game) as study:
+        assert study.done
 
 
 def test_a_difference_beyond_rounding_is_refused_with_what_differs(
