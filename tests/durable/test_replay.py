@@ -297,7 +297,7 @@ def test_looking_on_while_another_process_writes(tmp_path: Path) -> None:
                 "print(s.step); s.close()"
             )
             command = [sys.executable, "-c", code, str(tmp_path / "s.study"), str(Path(__file__).parents[1]), *sys.path]
-            seen = subprocess.run(command, capture_output=True, text=True, check=True)
+            seen = subprocess.run(command, capture_output=True, text=True, check=True, timeout=300)
             assert seen.stdout.split() == [str(writer.step)]
         looking = opened(tmp_path / "s.study", game, read_only=True)
         with pytest.raises(pzos.InvalidInput, match="read-only"):
@@ -317,7 +317,7 @@ def test_two_writers_are_refused(tmp_path: Path) -> None:
             "except pzos.StudyBusy as error: print(error)"
         )
         command = [sys.executable, "-c", code, str(tmp_path / "s.study"), str(Path(__file__).parents[1]), *sys.path]
-        said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        said = subprocess.run(command, capture_output=True, text=True, check=True, timeout=300).stdout
         assert f"is being written by process {os.getpid()} on " in said
     opened(tmp_path / "s.study", game).close()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["s.study"]
