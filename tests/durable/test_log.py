@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -356,4 +357,7 @@ def test_kills_at_random_moments_and_at_every_write_of_a_step(tmp_path: Path) ->
     said = drilled(tmp_path, "kill.py", "--small")
     assert "kills 20, " in said
     if shutil.which("cc") and sys.platform.startswith("linux"):
-        assert "boundaries 28, deaths 56, different 0" in said
+        counted = re.search(r"boundaries (\d+), deaths (\d+), different 0, ", said)
+        assert counted is not None
+        boundaries, deaths = map(int, counted.groups())
+        assert deaths == 2 * boundaries > 40
