@@ -14,17 +14,17 @@ def threads() -> list[int]:
 def test_blas_runs_on_one_thread_inside_and_as_before_after() -> None:
     np.ones((2, 2)) @ np.ones((2, 2))
     before = threads()
-    inside = one_blas_thread(threads)()
+    inside = one_blas_thread()(threads)()
     assert inside
     assert set(inside) == {1}
     assert threads()[: len(before)] == before
 
 
 def test_an_error_inside_gives_the_threads_back() -> None:
-    one_blas_thread(threads)()
+    one_blas_thread()(threads)()
     before = threads()
 
-    @one_blas_thread
+    @one_blas_thread()
     def failing() -> None:
         raise ValueError("as asked")
 

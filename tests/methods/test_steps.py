@@ -12,8 +12,8 @@ from pzos.methods.memory import MemoryPZOS, SecantPZOS
 from pzos.methods.steps import Diminishing, DoG, DoWG, Schedule, StepState, next_step, value_at
 from pzos.problem.leader import leader_from_functions
 from pzos.problem.problem import Problem
-from pzos.study.limits import DEFAULT_STEPS, Limits
-from pzos.study.run import solve
+from pzos.solving import solve
+from pzos.study.study import DEFAULT_STEPS, Limits
 
 GRADIENT = np.array([3.0, 4.0])
 
