@@ -21,17 +21,17 @@ def threads() -> list[int]:
 def test_blas_runs_on_one_thread_inside_and_as_before_after() -> None:
     np.ones((2, 2)) @ np.ones((2, 2))
     before = threads()
-    inside = one_blas_thread(threads)()
+    inside = one_blas_thread()(threads)()
     assert inside
     assert set(inside) == {1}
     assert threads()[: len(before)] == before
 
 
 def test_an_error_inside_gives_the_threads_back() -> None:
-    one_blas_thread(threads)()
+    one_blas_thread()(threads)()
     before = threads()
 
-    @one_blas_thread
+    @one_blas_thread()
     def failing() -> None:
         raise ValueError("as asked")
 
@@ -63,7 +63,7 @@ def test_without_numba_there_is_nothing_to_pin(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_decorated_function_keeps_its_name_and_answer() -> None:
-    @one_blas_thread
+    @one_blas_thread()
     def doubled(x: float, *, plus: float = 0.0) -> float:
         """Return twice x."""
         return 2.0 * x + plus

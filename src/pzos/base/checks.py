@@ -23,7 +23,7 @@ import dataclasses
 from collections.abc import Callable
 from math import isfinite
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -32,6 +32,8 @@ from pzos.base.errors import InvalidInput
 from pzos.base.types import Matrix, Vector, as_number, float_array
 
 _FAULTS_SHOWN = 20  # of more, the rest is only counted
+
+T = TypeVar("T")
 
 
 def shown(value: Any, limit: int = 60) -> str:
@@ -68,14 +70,23 @@ class Faults:
         """Note a fault in words of its own."""
         self.messages.append(message)
 
+    def made(self, kind: Callable[..., T], *given: Any) -> T:
+        """Return ``kind(*given)``; its faults become those of this call, which must raise them before it goes on."""
+        try:
+            return kind(*given)
+        except InvalidInput as error:
+            self.messages += error.faults or (str(error),)
+            return cast("T", None)
+
     def error(self) -> InvalidInput:
         """Return one InvalidInput that lists all faults noted so far (the first twenty, and how many more)."""
-        if len(self.messages) == 1:
-            return InvalidInput(f"{self.where}: {self.messages[0]}")
-        listing = [f"  - {message}" for message in self.messages[:_FAULTS_SHOWN]]
+        listing = [f"\n  - {message}" for message in self.messages[:_FAULTS_SHOWN]]
         if len(self.messages) > _FAULTS_SHOWN:
-            listing.append(f"  - and {len(self.messages) - _FAULTS_SHOWN} more faults")
-        return InvalidInput("\n".join([f"{self.where}: {len(self.messages)} faults", *listing]))
+            listing.append(f"\n  - and {len(self.messages) - _FAULTS_SHOWN} more faults")
+        several = f"{self.where}: {len(self.messages)} faults{''.join(listing)}"
+        error = InvalidInput(f"{self.where}: {self.messages[0]}" if len(self.messages) == 1 else several)
+        error.faults = tuple(self.messages)
+        return error
 
     def raise_if_any(self) -> None:
         """Raise one InvalidInput that lists all faults noted so far."""
