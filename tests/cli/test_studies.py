@@ -190,14 +190,6 @@ def test_a_failing_follower(folder: Folder) -> None:
     assert folder.data("run")["x"] == folder.expected().x.tolist()
 
 
-def test_solve_without_a_file(folder: Folder) -> None:
-    expected = folder.expected()
-    assert folder.data("solve", "study.toml")["x"] == expected.x.tolist()
-    by_name = folder.data("solve", "model.py:problem", "--steps", "4", "--seed", "3", "--step", "0.05")
-    assert by_name["steps"] == 4
-    assert not list(folder.path.glob("*.study"))
-
-
 def test_exports(folder: Folder) -> None:
     folder.run("run")
     assert folder.data("export", "study.toml", "answers.csv")["rows"] == EXPECTED_QUERIES

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
-from functools import cache, wraps
-from typing import TYPE_CHECKING, ParamSpec, TypeVar
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from threadpoolctl import ThreadpoolController
@@ -26,9 +27,6 @@ ONE_THREAD = dict.fromkeys(
     ),
     "1",
 )
-
-P = ParamSpec("P")
-R = TypeVar("R")
 
 
 @cache
@@ -49,15 +47,11 @@ def blas_kernels() -> str:
     return ", ".join(sorted({f"{info['internal_api']} {info.get('architecture', '')}".strip() for info in loaded}))
 
 
-def one_blas_thread(method: Callable[P, R]) -> Callable[P, R]:
-    """Decorate a method so that BLAS runs on one thread inside it, and as before after it."""
-
-    @wraps(method)
-    def held(*args: P.args, **kwargs: P.kwargs) -> R:
-        with _controller().limit(limits=1, user_api="blas"):
-            return method(*args, **kwargs)
-
-    return held
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Hold BLAS to one thread, and leave it as it was before; ``@one_blas_thread()`` holds it inside a function."""
+    with _controller().limit(limits=1, user_api="blas"):
+        yield
 
 
 @cache

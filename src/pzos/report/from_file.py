@@ -16,7 +16,6 @@ import numpy as np
 
 from pzos.base.types import Purpose, Sense, Vector
 from pzos.durable.log import StoredAnswer, read_study
-from pzos.report.kept_certificate import certificate_beside, certificate_of
 from pzos.report.story import (
     EMPTY,
     NO_CERTIFICATE,
@@ -33,7 +32,8 @@ from pzos.report.story import (
     road_map,
     toll_labels,
 )
-from pzos.study.ledger import NAMES, fate, ordered
+from pzos.stationarity.certificate import kept_at, kept_beside
+from pzos.study.result import NAMES, fate, ordered
 
 if TYPE_CHECKING:
     from pzos.problem.problem import Problem
@@ -116,7 +116,7 @@ def _replayed(contents: Contents, problem: Problem | None, solver: Any) -> Resul
     steps = last if ended and last else _NO_LIMIT  # a file does not hold the limits of the run that wrote it
     with Study.open(contents.path, problem.known(), solver, read_only=True, steps=steps, **settings) as study:
         result = study.result()
-        beside = certificate_beside(contents.path, study)
+        beside = kept_beside(contents.path, study)
     if beside is None:
         return result
     ledger = ordered({**result.ledger, NAMES[Purpose.CERTIFICATE.value]: beside.queries})
@@ -241,9 +241,11 @@ def _radii(contents: Contents) -> Vector:
 
 
 def _certificate(contents: Contents, problem: Problem | None, result: Result | None) -> str:
-    kept = certificate_of(contents.path, contents.solver, problem)
-    if kept:
-        return kept
+    first = next((row for row in contents.rows if row.index == 0), None)
+    if problem is not None and first is not None:
+        kept = kept_at(contents.path, contents.header.get("identity", {}), first.x, problem)
+        if kept is not None:
+            return str(kept)
     return NO_CERTIFICATE if result is None else certificate_words(result.certificate)
 
 
