@@ -106,7 +106,7 @@ def show(store: Store, names: list[str], seeds: range, ours: str, best: Best, bu
     scale, beaten = table.scales(kept, best)
     cells = table.cells(kept, scale, [b for b in BUDGETS if b <= budget])
     for lines in (
-        table.cell_lines(cells, ours), table.shares(cells, ours), table.ranking(cells),
+        table.cell_lines(cells, ours), table.shares(cells, ours), table.bars(cells, ours), table.ranking(cells),
         table.behaviour(kept, scale, ours), table.queries_to(kept, scale, ours, budget),
     ):  # fmt: skip
         print("\n".join(lines) + "\n")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -53,17 +53,18 @@ def scales(runs: Runs, best: Best) -> tuple[dict[tuple[str, int], Scale], list[s
     return found, beaten
 
 
-def gap_at(runs: Runs, scale: Scale, family: str, seed: int, method: str, budget: int) -> float:
+def gap_at(
+    runs: Runs, scale: Scale, family: str, seed: int, method: str, budget: int, lengths: Sequence[int] = BUDGETS
+) -> float:
     """Return the best gap seen within the budget: of the run with this budget, or of the first queries of a longer one.
 
-    NaN where there is no run; 1 where a run broke before it asked anything.
+    ``lengths`` are the budgets of the runs, in order. NaN where there is no run; 1 where a run broke before it asked.
     """
-    run = next((runs[key] for b in (budget, *(b for b in sorted({k[3] for k in runs}) if b > budget))
-                if (key := (family, seed, method, b)) in runs), None)  # fmt: skip
+    longer = (b for b in lengths if b >= budget)
+    run = next((runs[family, seed, method, b] for b in longer if (family, seed, method, b) in runs), None)
     if run is None or run.unfit:
         return np.nan
-    values = run.values[:budget]
-    return min((scale.gap(value) for value in values), default=1.0)
+    return min((scale.gap(value) for value in run.values[:budget]), default=1.0)
 
 
 @dataclass(frozen=True)
@@ -90,6 +91,7 @@ class Cell:
 def cells(runs: Runs, scale: Mapping[tuple[str, int], Scale], budgets: Sequence[int] = BUDGETS) -> list[Cell]:
     """Return all cells in the order of the classes."""
     methods = list(dict.fromkeys(run.method for run in runs.values()))
+    lengths = sorted({run.budget for run in runs.values()})
     names = {run.family for run in runs.values()}
     order = sorted((item for item in FAMILIES.values() if item.name in names), key=lambda item: KINDS.index(item.kind))
     table = []
@@ -98,7 +100,7 @@ def cells(runs: Runs, scale: Mapping[tuple[str, int], Scale], budgets: Sequence[
         for budget in budgets:
             median, worst = {}, {}
             for method in methods:
-                gaps = [gap_at(runs, scale[item.name, s], item.name, s, method, budget) for s in seeds]
+                gaps = [gap_at(runs, scale[item.name, s], item.name, s, method, budget, lengths) for s in seeds]
                 gaps = [gap for gap in gaps if not np.isnan(gap)]
                 if gaps:
                     median[method], worst[method] = float(np.median(gaps)), max(gaps)
@@ -199,12 +201,49 @@ def _count(value: float) -> str:
 
 
 def ranking(table: Sequence[Cell]) -> list[str]:
-    """Return, for every method, in how many cells it is best or equal to the best, and its median gap over cells."""
-    names = list(dict.fromkeys(name for cell in table for name in cell.median))
-    lines = []
-    for name in names:
+    """Return, for every method, in how many cells it is best or equal to the best, and its typical gap over cells."""
+    rows = []
+    for name in dict.fromkeys(name for cell in table for name in cell.median):
         mine = [cell for cell in table if name in cell.median]
         best = sum(max(cell.median[name], EQUAL) <= 1.1 * max(min(cell.median.values()), EQUAL) for cell in mine)
         typical = np.exp(np.mean([np.log(max(cell.median[name], EQUAL)) for cell in mine]))
-        lines.append(f"{name:<18} best within 10 % in {best:>3} of {len(mine)} cells; geometric mean gap {typical:.1e}")
-    return sorted(lines, key=lambda text: -int(text.split("in")[-1].split()[0]) if "in" in text else 0)
+        rows.append((best, f"{name:<18} best within 10 % in {best:>3} of {len(mine)} cells; mean gap {typical:.1e}"))
+    return [text for _, text in sorted(rows, reverse=True)]
+
+
+def bars(table: Sequence[Cell], ours: str) -> list[str]:
+    """Return the bars on cells, each with how many cells miss it and which."""
+    judged = [cell for cell in table if ours in cell.median and cell.best_peer()[0]]
+    smooth = [cell for cell in judged if cell.kind in ("smooth", "scales", "domains")]
+    short = [cell for cell in judged if cell.budget < make(cell.family, 0).draft.x0.size]
+    rows: list[tuple[str, Sequence[Cell], Callable[[Cell], bool], float]] = [
+        ("all: at most 10 % behind, in 90 %", judged, lambda cell: cell.ratio(ours) <= 1.1, 0.1),
+        ("all: more than 3x behind in at most 3 %", judged, lambda cell: cell.ratio(ours) <= 3.0, 0.03),
+        ("all: never 10x", judged, lambda cell: cell.ratio(ours) <= 10.0, 0.0),
+        ("smooth: at most 2x at 20 and 50", _at(smooth, 20, 50), lambda cell: cell.ratio(ours) <= 2.0, 0.0),
+        ("smooth: 1e-8 at 150", _at(smooth, 150), lambda cell: cell.median[ours] <= 1e-8, 0.0),
+        ("ahead of every peer while q < d", short, lambda cell: cell.ratio(ours) <= 1.0, 0.0),
+        ("kinked: at most 1.2x", _of(judged, "kinked"), lambda cell: cell.ratio(ours) <= 1.2, 0.0),
+        ("jumps: ahead at 50 and 150", _at(_of(judged, "jumps"), 50, 150), lambda cell: cell.ratio(ours) <= 1.0, 0.0),
+        (
+            "noise: at most 1.5x from 50 on",
+            _at(_of(judged, "noise"), 50, 150),
+            lambda cell: cell.ratio(ours) <= 1.5,
+            0.0,
+        ),
+    ]
+    lines = []
+    for name, part, met, share in rows:
+        missed = [f"{cell.family}@{cell.budget}" for cell in part if not met(cell)]
+        verdict = "PASS" if len(missed) <= share * len(part) else "FAIL"
+        named = f": {', '.join(missed[:8])}{' ...' if len(missed) > 8 else ''}" if missed else ""
+        lines.append(f"{verdict}  {name}: {len(missed)} of {len(part)} cells miss it{named}")
+    return lines
+
+
+def _of(cells_: Iterable[Cell], kind: str) -> list[Cell]:
+    return [cell for cell in cells_ if cell.kind == kind]
+
+
+def _at(cells_: Iterable[Cell], *budgets: int) -> list[Cell]:
+    return [cell for cell in cells_ if cell.budget in budgets]

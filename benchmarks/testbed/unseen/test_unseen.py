@@ -217,12 +217,21 @@ def test_the_table_on_runs_made_by_hand(tmp_path):
         [
             *table.cell_lines(cells, "default"),
             *table.shares(cells, "default"),
+            *table.bars(cells, "default"),
             *table.ranking(cells),
             *table.behaviour(runs, scale, "default"),
             *table.queries_to(runs, scale, "default", 150),
         ]
     )
-    for part in ("!!!", "> 10x   3", "converged claimed 2, falsely 2", "repeated x 2", "3 / 3", "- / 3"):
+    for part in (
+        "!!!",
+        "> 10x   3",
+        "converged claimed 2, falsely 2",
+        "repeated x 2",
+        "3 / 3",
+        "- / 3",
+        "FAIL  all: never 10x: 3 of 3",
+    ):
         assert part in text
     runs["sine-5", 0, "pycma", 150].values.append(first[0] - 1.5)
     scale, beaten = table.scales(runs, best)
