@@ -16,8 +16,8 @@ import pzos
 from browser.chromium import Browser, browser, find
 from instances import problem
 from pzos.cli.main import main
-from pzos.experiments.page import write_page
 from pzos.report.charts import COLOURS, DASHES
+from pzos.report.page import write_reproduction
 
 pytestmark = pytest.mark.skipif(find() is None, reason="no Chromium is installed (apt-get install chromium)")
 
@@ -37,8 +37,8 @@ def chromium() -> Iterator[Browser]:
 def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the bar's page: 1000 queries, 300 decisions; two methods, so that curves have to be told apart."""
     pytest.importorskip("plotly", reason="needs the extra 'report'")
-    from pzos.report.from_result import story_of
     from pzos.report.page import write_report
+    from pzos.report.story import story_of
 
     mixing = np.sin(np.arange(1.0, 300 * 40 + 1)).reshape(40, 300) / 10.0
     leader = pzos.leader_from_functions(
@@ -105,7 +105,7 @@ def reproduction(tmp_path_factory: pytest.TempPathFactory) -> Path:
                 "rerun": f"pzos reproduce {name} --quick --seed 12345", "versions": {"pzos": "0", "numpy": "2"},
             }
         )  # fmt: skip
-    write_page(folder, reports, "pzos reproduce")
+    write_reproduction(folder, reports, "pzos reproduce")
     return folder / "index.html"
 
 

@@ -12,8 +12,7 @@ import pzos
 from instances import START, problem
 from pzos.cli.main import main
 from pzos.report.from_file import read_contents, story_of_file
-from pzos.report.from_result import story_of
-from pzos.report.story import Story
+from pzos.report.story import Story, story_of
 
 SOLVER = pzos.PZOS(step=0.05, radius=0.1)
 

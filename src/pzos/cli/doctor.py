@@ -22,7 +22,7 @@ EXTRAS: Mapping[str, tuple[tuple[str, str], ...]] = {
     "jax": (("jax", "leaders by automatic differentiation"),),
     "torch": (("torch", "leaders by automatic differentiation"),),
     "plot": (("matplotlib", "pictures"),),
-    "report": (("plotly", "pzos report"),),
+    "report": (("plotly", "pzos report"), ("jinja2", "pages")),
     "cli": (("rich", "progress bars, pzos watch"),),
     "dask": (("distributed", "clusters"),),
     "dataframe": (("pandas", "tables"),),
@@ -128,7 +128,7 @@ def _works() -> Finding:
     from pzos.methods.smoothing import PZOS
     from pzos.problem.leader import leader_from_functions
     from pzos.problem.problem import Problem
-    from pzos.study.run import solve
+    from pzos.solving import solve
 
     leader = leader_from_functions(lambda x, y: float(y.sum()), lambda x, y: 0 * x, lambda x, y: 0 * y + 1)
     try:

@@ -10,18 +10,22 @@ from contextlib import nullcontext
 from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import pzos
 from pzos.answers.cluster import as_executor
-from pzos.base.checks import Faults
+from pzos.base.checks import Faults, Must, one_of, whole
 from pzos.experiments import goldstein as goldstein_figure, routing as routing_figures, security as security_figures
 from pzos.experiments.descriptions import FULL, QUICK, Scale
-from pzos.experiments.page import read_reports, write_page
 from pzos.experiments.runs import RunStore, compute_missing
 from pzos.experiments.tables import Context, FigureReport, write_columns
+from pzos.report.page import page_template, write_reproduction
 
 FIGURES = security_figures.FIGURES | routing_figures.FIGURES | goldstein_figure.FIGURES
 _VERSIONED = ("numpy", "scipy", "numba", "matplotlib")
+_FIGURE = one_of(tuple(FIGURES), "check the spelling", f"one of {', '.join(FIGURES)}")
+_JOBS = whole(1, "try --jobs 2")
+_SEED = Must(lambda seed: 0 <= seed < 2**40, "a whole number from 0 to 2**40", "try --seed 0")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -51,13 +55,13 @@ def run(args: argparse.Namespace) -> int:
             _write_report(args.out, FIGURES[name].make(context), scale, args.seed)
     finally:
         store.close()
-    reports = read_reports(args.out, tuple(FIGURES))
+    reports = _read_reports(args.out)
     claims = [claim for report in reports for claim in report["claims"]]
     write_columns(
         args.out / "claims.csv",
         {name: [str(claim[name]) for claim in claims] for name in ("claim", "where", "found", "holds")},
     )
-    write_page(args.out, reports, _command((), scale, args.seed))
+    write_reproduction(args.out, reports, _command((), scale, args.seed))
     held = sum(claim["holds"] for claim in claims)
     sys.stdout.write(
         f"{executed} runs computed, {len(names)} figures drawn, {held} of {len(claims)} claims hold\n"
@@ -69,11 +73,12 @@ def run(args: argparse.Namespace) -> int:
 def _check(args: argparse.Namespace) -> None:
     faults = Faults("reproduce")
     for name in args.figures:
-        faults.check(name in FIGURES, "FIGURE", name, f"one of {', '.join(FIGURES)}", "check the spelling")
-    faults.check(args.jobs >= 1, "--jobs", args.jobs, "a whole number, 1 or more", "try --jobs 2")
-    faults.check(0 <= args.seed < 2**40, "--seed", args.seed, "a whole number from 0 to 2**40", "try --seed 0")
+        _FIGURE.note(faults, "FIGURE", name)
+    _JOBS.note(faults, "--jobs", args.jobs)
+    _SEED.note(faults, "--seed", args.seed)
     faults.check(not args.out.is_file(), "--out", str(args.out), "a folder", "name another place")
     faults.raise_if_any()
+    page_template()  # a package that the page needs is missed before the runs, not after them
 
 
 def _command(names: tuple[str, ...], scale: Scale, seed: int) -> str:
@@ -98,3 +103,12 @@ def _write_report(folder: Path, report: FigureReport, scale: Scale, seed: int) -
         | {name: version(name) for name in _VERSIONED},
     }
     (folder / f"{report.name}.json").write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+
+
+def _read_reports(folder: Path) -> list[dict[str, Any]]:
+    """Read the reports of all figures made in this folder so far, in the paper's order."""
+    return [
+        json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
+        for name in FIGURES
+        if (folder / f"{name}.json").exists() and (folder / f"{name}.png").exists()
+    ]

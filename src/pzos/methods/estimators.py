@@ -32,6 +32,16 @@ class Plan:
     purposes: tuple[Purpose, ...]
 
 
+P = TypeVar("P", bound=Plan)
+
+
+def of_kind(kind: type[P], plan: Plan) -> P:
+    """Return ``plan`` if it is of the kind that a solver makes itself."""
+    if not isinstance(plan, kind):
+        raise TypeError(f"expected a {kind.__name__}, got {type(plan).__name__}")
+    return plan
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class TwoPointPlan(Plan):
     """The points x (if ``centred``) and x +- radius v_q for the directions v_1, ..., v_Q."""

@@ -11,10 +11,10 @@ from typing import Any
 
 from pzos.base.checks import Must, check_fields, checked
 from pzos.base.types import LeaderValue, Vector, dot
-from pzos.methods.estimators import Answers, Plan, predicted_estimate
+from pzos.methods.estimators import Answers, Plan, of_kind, predicted_estimate
 from pzos.methods.predictions import AnyPrediction, FittingMemory, Prediction
 from pzos.methods.probes import Cycled, Differences, Directions, Independent, OneSided, ProbePlan, Reading
-from pzos.methods.solver import Outcome, Stop, Task
+from pzos.methods.solver import Foresight, Outcome, Stop, Task
 from pzos.methods.steps import BATCH, SCHEDULE, STEP, DoG, Schedule, Step, StepState, next_step, value_at
 
 _UNKNOWN = float("nan")
@@ -69,9 +69,7 @@ class _Remembering:
 
     def tell(self, task: Task, state: MemoryState, plan: Plan, answers: Answers) -> tuple[MemoryState, Outcome]:
         """Read the answers, estimate the gradient, learn, and take the projected step."""
-        if not isinstance(plan, ProbePlan):
-            raise TypeError(f"expected a ProbePlan, got {type(plan).__name__}")
-        reading = self.differences.read(plan, answers)
+        reading = self.differences.read(of_kind(ProbePlan, plan), answers)
         if reading is None:
             return self._stay(state, _UNKNOWN)
         at = task.known.leader(state.x, reading.y)
@@ -80,6 +78,10 @@ class _Remembering:
             return self._stay(state, value)
         gradient, learned = self._estimate(state, at, reading)
         return self._move(task, state, value, gradient, learned)
+
+    def foresight(self, task: Task, state: MemoryState) -> Foresight:
+        """Return what the memory predicts, for a certificate."""
+        return lambda x, at: self.prediction.predict(state.learned, x, at)
 
     def _estimate(self, state: MemoryState, at: LeaderValue, reading: Reading) -> tuple[Vector, Any]:
         raise NotImplementedError

@@ -33,7 +33,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Protocol, runtime_checkable
+from typing import ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -171,14 +171,27 @@ class Differences(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Central:
-    """y*(x) and symmetric differences, 2 Q + 1 queries: the plan of Alg. PZOS, unbiased for J y_mu."""
+class _Symmetric:
+    """What the symmetric rules share: the plan of the paper, moved into the domain with ``inside``."""
 
     inside: bool = False
+    centred: ClassVar[bool]
 
     def plan(self, x: Vector, radius: float, directions: Sequence[Vector], domain: Domain) -> ProbePlan:
-        """Plan x, x + mu v_1, x - mu v_1, x + mu v_2, ..."""
-        return _symmetric_plan(x, radius, directions, domain if self.inside else None, centred=True)
+        """Plan x (if centred), x + mu v_1, x - mu v_1, x + mu v_2, ..."""
+        plan = two_point_plan(x, radius, directions, centred=self.centred)
+        if not self.inside:
+            return ProbePlan(plan.points, plan.purposes, x, plan.directions, (2.0 * radius,) * len(directions))
+        centre, probes = plan.points[: self.centred], tuple(domain.project(p) for p in plan.points[self.centred :])
+        moves = [plus - minus for plus, minus in zip(probes[::2], probes[1::2], strict=True)]
+        return ProbePlan(centre + probes, plan.purposes, x, *_displacements(moves, directions, radius))
+
+
+@dataclass(frozen=True, slots=True)
+class Central(_Symmetric):
+    """y*(x) and symmetric differences, 2 Q + 1 queries: the plan of Alg. PZOS, unbiased for J y_mu."""
+
+    centred = True
 
     def read(self, plan: ProbePlan, answers: Answers) -> Reading | None:
         """Return y*(x) and the differences of the pairs of which both answered."""
@@ -188,7 +201,7 @@ class Central:
 
 
 @dataclass(frozen=True, slots=True)
-class Midpoint:
+class Midpoint(_Symmetric):
     """Symmetric differences without y*(x), 2 Q queries: the mean of the answers stands for it.
 
     The mean lies within L_y mu of y*(x) (within O(mu^2) where y* is smooth). The partial gradients, and h, then
@@ -200,11 +213,7 @@ class Midpoint:
     constant grad_x f. F(x) is not learned; a study monitors it.
     """
 
-    inside: bool = False
-
-    def plan(self, x: Vector, radius: float, directions: Sequence[Vector], domain: Domain) -> ProbePlan:
-        """Plan x + mu v_1, x - mu v_1, x + mu v_2, ..."""
-        return _symmetric_plan(x, radius, directions, domain if self.inside else None, centred=False)
+    centred = False
 
     def read(self, plan: ProbePlan, answers: Answers) -> Reading | None:
         """Return the mean of the answered pairs with their differences."""
@@ -237,7 +246,8 @@ class OneSided:
             (domain.project(point), domain.project(x - radius * v)) for point, v in zip(points, directions, strict=True)
         ]
         points = [max(pair, key=lambda point: _length(point - x)) for pair in sides]
-        return _moved_plan(x, radius, directions, (x, *points), purposes, [point - x for point in points])
+        moves = [point - x for point in points]
+        return ProbePlan((x, *points), purposes, x, *_displacements(moves, directions, radius))
 
     def read(self, plan: ProbePlan, answers: Answers) -> Reading | None:
         """Return y*(x) and the differences to it."""
@@ -252,34 +262,14 @@ class OneSided:
         return Reading(centre, True, probes)
 
 
-def _symmetric_plan(
-    x: Vector, radius: float, directions: Sequence[Vector], domain: Domain | None, *, centred: bool
-) -> ProbePlan:
-    plan = two_point_plan(x, radius, directions, centred=centred)
-    if domain is None:
-        return ProbePlan(plan.points, plan.purposes, x, plan.directions, (2.0 * radius,) * len(directions))
-    centre, probes = plan.points[:centred], tuple(domain.project(point) for point in plan.points[centred:])
-    moves = [plus - minus for plus, minus in zip(probes[::2], probes[1::2], strict=True)]
-    return _moved_plan(x, radius, directions, centre + probes, plan.purposes, moves)
-
-
-def _moved_plan(
-    x: Vector,
-    radius: float,
-    directions: Sequence[Vector],
-    points: tuple[Vector, ...],
-    purposes: tuple[Purpose, ...],
-    moves: Sequence[Vector],
-) -> ProbePlan:
-    """Return the plan whose differences are taken along the ``moves`` that the domain left room for."""
-    made = [_displacement(move, v, radius) for move, v in zip(moves, directions, strict=True)]
-    return ProbePlan(points, purposes, x, tuple(v for v, _ in made), tuple(run for _, run in made))
-
-
-def _displacement(move: Vector, v: Vector, radius: float) -> tuple[Vector, float]:
-    """Return the direction and length of a move; length 0 where there was no room to move."""
-    run = _length(move)
-    return (move / run, run) if run > LEAST_MOVE * radius else (v, 0.0)
+def _displacements(
+    moves: Sequence[Vector], directions: Sequence[Vector], radius: float
+) -> tuple[tuple[Vector, ...], tuple[float, ...]]:
+    """Return the directions and lengths of the moves that were made; length 0 where there was no room to move."""
+    lengths = [_length(move) for move in moves]
+    runs = tuple(length if length > LEAST_MOVE * radius else 0.0 for length in lengths)
+    made = (move / run if run else v for move, run, v in zip(moves, runs, directions, strict=True))
+    return tuple(made), runs
 
 
 def _length(move: Vector) -> float:

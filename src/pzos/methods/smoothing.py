@@ -7,7 +7,7 @@ in the estimate g_t alone. With the same seed both use the same directions.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from pzos.base.checks import check_fields, checked
 from pzos.base.types import Vector, dot
@@ -17,6 +17,7 @@ from pzos.methods.estimators import (
     Plan,
     TwoPointPlan,
     black_box_estimate,
+    of_kind,
     partial_estimate,
     sphere_directions,
     two_point_plan,
@@ -41,6 +42,7 @@ class _Smoothing:
     step: float | Schedule = checked(SCHEDULE, default=0.05)
     radius: float | Schedule = checked(SCHEDULE, default=0.1)
     batch: int = checked(BATCH, default=1)
+    _centred: ClassVar[bool]
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -58,12 +60,14 @@ class _Smoothing:
         """Never stop: the paper's algorithms run for a given number of steps."""
         return None
 
-    def _plan(self, task: Task, state: IterateState, *, centred: bool) -> TwoPointPlan:
+    def ask(self, task: Task, state: IterateState) -> TwoPointPlan:
+        """Plan x_t (for PZOS) and x_t +- mu v_q."""
         directions = sphere_directions(task.keys, state.t, self.batch, state.x.size)
-        return two_point_plan(state.x, value_at(self.radius, state.t), directions, centred=centred)
+        return two_point_plan(state.x, value_at(self.radius, state.t), directions, centred=self._centred)
 
-    def _move(self, task: Task, state: IterateState, estimate: Estimate | None) -> tuple[IterateState, Outcome]:
+    def tell(self, task: Task, state: IterateState, plan: Plan, answers: Answers) -> tuple[IterateState, Outcome]:
         """Take x_{t+1} = P_X(x_t -+ alpha_t g_t); stay where the whole batch failed."""
+        estimate = self.estimate(task.known.leader, plan, answers)
         step = value_at(self.step, state.t)
         if estimate is None:
             nothing = float("nan")
@@ -73,8 +77,12 @@ class _Smoothing:
         g *= -task.known.sign * step  # the estimate is ours: no need for another array
         g += state.x
         moved = task.known.domain.project(g)
-        outcome = Outcome(state.x, estimate.value, norm_squared, step)
-        return IterateState(state.t + 1, moved), outcome
+        return IterateState(state.t + 1, moved), Outcome(state.x, estimate.value, norm_squared, step)
+
+    @staticmethod
+    def estimate(leader: Leader, plan: Plan, answers: Answers) -> Estimate | None:
+        """Return g_t from the answers to a two-point plan; None where the whole batch failed."""
+        raise NotImplementedError
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,18 +94,12 @@ class PZOS(_Smoothing):
     ``Diminishing(0.05)``.
     """
 
-    def ask(self, task: Task, state: IterateState) -> TwoPointPlan:
-        """Plan x_t and x_t +- mu v_q."""
-        return self._plan(task, state, centred=True)
-
-    def tell(self, task: Task, state: IterateState, plan: Plan, answers: Answers) -> tuple[IterateState, Outcome]:
-        """Move along the partial estimate, eq. (5)."""
-        return self._move(task, state, self.estimate(task.known.leader, plan, answers))
+    _centred = True
 
     @staticmethod
     def estimate(leader: Leader, plan: Plan, answers: Answers) -> Estimate | None:
-        """Return g_t from the answers to a two-point plan."""
-        return partial_estimate(leader, _two_point(plan), answers)
+        """Return the partial estimate, eq. (5), from the answers to a two-point plan."""
+        return partial_estimate(leader, of_kind(TwoPointPlan, plan), answers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,21 +110,9 @@ class ZOS(_Smoothing):
     study can monitor it, and counts those queries apart.
     """
 
-    def ask(self, task: Task, state: IterateState) -> TwoPointPlan:
-        """Plan x_t +- mu v_q."""
-        return self._plan(task, state, centred=False)
-
-    def tell(self, task: Task, state: IterateState, plan: Plan, answers: Answers) -> tuple[IterateState, Outcome]:
-        """Move along the black-box estimate, eq. (2)."""
-        return self._move(task, state, self.estimate(task.known.leader, plan, answers))
+    _centred = False
 
     @staticmethod
     def estimate(leader: Leader, plan: Plan, answers: Answers) -> Estimate | None:
-        """Return the black-box estimate from the answers to a two-point plan."""
-        return black_box_estimate(leader, _two_point(plan), answers)
-
-
-def _two_point(plan: Plan) -> TwoPointPlan:
-    if not isinstance(plan, TwoPointPlan):
-        raise TypeError(f"expected a TwoPointPlan, got {type(plan).__name__}")
-    return plan
+        """Return the black-box estimate, eq. (2), from the answers to a two-point plan."""
+        return black_box_estimate(leader, of_kind(TwoPointPlan, plan), answers)

@@ -1,9 +1,9 @@
-"""The figures of a page, made by plotly: hover, zoom, log axes. Colours are colour-blind safe (Okabe and Ito)."""
+"""The charts of a page, made by plotly: hover, zoom, log axes. Colours are colour-blind safe (Okabe and Ito)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,11 +18,18 @@ _TEXT, _GRID = "#1a1a1a", "#e3e3e3"
 _WIDTHS = 8
 
 
+class Chart(NamedTuple):
+    """A figure as a page holds it: the place it is drawn in, and what plotly's script is given."""
+
+    name: str
+    height: int
+    json: str
+
+
 def plotly() -> Any:
     """Return plotly's modules, or say which extra is missing."""
     try:
         import plotly.graph_objects
-        import plotly.io
         import plotly.offline
     except ImportError as error:
         raise MissingExtra("plotly", "report", "writing a report") from error
@@ -35,11 +42,24 @@ def bundle() -> str:
     return script
 
 
-def as_html(figure: Any, name: str) -> str:
-    """Return a figure as a piece of a page."""
-    config = {"responsive": True, "displaylogo": False, "modeBarButtons": [["toImage", "resetScale2d"]]}
-    piece: str = plotly().io.to_html(figure, full_html=False, include_plotlyjs=False, config=config, div_id=name)
-    return piece
+def charts(stories: Sequence[Story]) -> dict[str, Chart]:
+    """Return every chart of a page by its name; what cannot be drawn is not there."""
+    figures = {f"objective-{against}": objective(stories, against) for against in ("queries", "seconds")}
+    for number, story in enumerate(stories):
+        figures |= {
+            f"motion-{number}": motion(story),
+            f"ledger-{number}": ledger(story),
+            f"decision-{number}": decision(story),
+        }
+        if story.roads is not None:
+            figures[f"map-before-{number}"] = road_map(story.roads, before=True)
+            figures[f"map-after-{number}"] = road_map(story.roads, before=False)
+    return {
+        # "<" is escaped, so that no name in the data can end the script that holds it.
+        name: Chart(name, figure.layout.height, figure.to_json().replace("<", "\\u003c"))
+        for name, figure in figures.items()
+        if figure is not None
+    }
 
 
 def objective(stories: Sequence[Story], against: str) -> Any | None:

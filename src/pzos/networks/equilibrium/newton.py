@@ -20,16 +20,16 @@ import numpy as np
 from pzos.base.types import Matrix, Vector
 from pzos.games._compile import compiled, inlined
 from pzos.networks.equilibrium.paths import Marks, Paths, Pool
-from pzos.networks.equilibrium.trees import Short, Whole
+from pzos.networks.equilibrium.trees import Long, Short
 from pzos.networks.latency import FLOW, SLOPE, TIME, Law, refresh
 
 
 class Exchanges(NamedTuple):
     """Exchange j moves flow from path full[j], at most most[j], to path path[j]; sign[j] times that is in swap[j]."""
 
-    path: Whole
-    full: Whole
-    swap: Whole
+    path: Long
+    full: Long
+    swap: Long
     sign: Vector
     most: Vector
 
@@ -40,8 +40,8 @@ class Swaps(NamedTuple):
     ``fixed`` is what the path costs differ by apart from travel time; the amount lies between ``lower`` and ``upper``.
     """
 
-    start: Whole
-    middle: Whole
+    start: Long
+    middle: Long
     own: Pool
     fixed: Vector
     lower: Vector
@@ -57,7 +57,7 @@ def _code(link: Any) -> Any:
 
 
 @compiled
-def path_codes(pairs: Whole, paths: Paths, state: Matrix, prices: Vector, codes: Whole) -> None:
+def path_codes(pairs: Long, paths: Paths, state: Matrix, prices: Vector, codes: Long) -> None:
     """Write cost and code (the sum of the codes of its links) of every path of the listed pairs."""
     first, start, pool, _, fixed = paths
     for pair in pairs:
@@ -72,8 +72,8 @@ def path_codes(pairs: Whole, paths: Paths, state: Matrix, prices: Vector, codes:
 
 @compiled
 def list_exchanges(
-    pairs: Whole, kind: Short, paths: Paths, prices: Vector, codes: Whole
-) -> tuple[Exchanges, Whole, Vector]:
+    pairs: Long, kind: Short, paths: Paths, prices: Vector, codes: Long
+) -> tuple[Exchanges, Long, Vector]:
     """List the exchanges of each pair's fullest path with those that have flow, or are cheaper.
 
     Also returns their keys, and what their fixed costs differ by. In the difference of two paths' codes the links
@@ -107,7 +107,7 @@ def list_exchanges(
 
 
 @compiled
-def _number(key: Whole, swap: Whole) -> Whole:
+def _number(key: Long, swap: Long) -> Long:
     """Number equal keys alike, in the order of their first appearance; return where each first appears."""
     size = 16
     while size < 2 * key.size:
@@ -125,7 +125,7 @@ def _number(key: Whole, swap: Whole) -> Whole:
 
 
 @inlined
-def _one_sided(begin: int, end: int, pool: Pool, marks: Whole, mark: int, own: Pool, used: int) -> int:
+def _one_sided(begin: int, end: int, pool: Pool, marks: Long, mark: int, own: Pool, used: int) -> int:
     """Collect the links of a path that do not carry ``mark``; return how far ``own`` is filled."""
     for k in range(begin, end):
         if marks[pool[k]] != mark:
@@ -135,7 +135,7 @@ def _one_sided(begin: int, end: int, pool: Pool, marks: Whole, mark: int, own: P
 
 
 @compiled
-def bundle(exchanges: Exchanges, key: Whole, differ: Vector, paths: Paths, marks: Marks) -> Swaps:
+def bundle(exchanges: Exchanges, key: Long, differ: Vector, paths: Paths, marks: Marks) -> Swaps:
     """Bundle the exchanges with equal keys into swaps, and write their numbers into ``exchanges.swap``."""
     path_of, full_of, swap, sign, most = exchanges
     _, start, pool, flow, _ = paths
@@ -191,7 +191,7 @@ _SHIFT, _FLAT, _SECANTS = 1e-6, 1e-200, 10
 
 
 @inlined
-def _push(swap: int, value: float, start: Whole, middle: Whole, own: Pool, load: Vector) -> None:
+def _push(swap: int, value: float, start: Long, middle: Long, own: Pool, load: Vector) -> None:
     """Add ``value`` to the links on one side of a swap, take it from those on the other."""
     for k in range(start[swap], middle[swap]):
         load[own[k]] += value
@@ -402,7 +402,7 @@ def _search(amount: Vector, swaps: Swaps, before: float, law: Law, state: Matrix
 
 @compiled
 def newton_step(
-    pairs: Whole, kind: Short, paths: Paths, law: Law, state: Matrix, marks: Marks, accuracy: float, products: int,
+    pairs: Long, kind: Short, paths: Paths, law: Law, state: Matrix, marks: Marks, accuracy: float, products: int,
     passes: int
 ) -> bool:  # fmt: skip
     """Take one Newton step with a line search; return whether it led downhill (else nothing is changed)."""

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from pzos.base.types import Matrix, Vector
 from pzos.games._compile import compiled, inlined
-from pzos.networks.equilibrium.trees import Graph, Short, TreeSpace, Whole, grow_tree, tree_space
+from pzos.networks.equilibrium.trees import Graph, Long, Short, TreeSpace, grow_tree, tree_space
 from pzos.networks.latency import FLOW, SLOPE, TIME, Law, latency
 
 Pool = npt.NDArray[np.uint32]
@@ -30,7 +30,7 @@ _KEEP = 1e-4  # empty paths this close to the shortest stay: many are wanted aga
 class Trips(NamedTuple):
     """Demand sorted by (class, origin); group g holds the pairs first[g] .. first[g + 1] of one such couple."""
 
-    first: Whole
+    first: Long
     group_class: Short
     origin: Short
     pair_class: Short
@@ -39,7 +39,7 @@ class Trips(NamedTuple):
 
 
 @compiled
-def out_of_reach(graph: Graph, trips: Trips) -> Whole:
+def out_of_reach(graph: Graph, trips: Trips) -> Long:
     """Return the numbers of the pairs that no path joins."""
     nodes = graph.first_out.size - 1
     space, still, cost = tree_space(nodes), np.zeros(nodes), np.ones(graph.head.size)
@@ -59,8 +59,8 @@ class Paths(NamedTuple):
     ``fixed`` is the part of a path's cost that does not depend on flow (tolls in units of time, weights).
     """
 
-    first: Whole
-    start: Whole
+    first: Long
+    start: Long
     pool: Pool
     flow: Vector
     fixed: Vector
@@ -206,9 +206,9 @@ _HALVINGS = 30
 class Marks(NamedTuple):
     """Two marks per link that tell which of two paths uses it, and the last mark given out."""
 
-    best: Whole
-    other: Whole
-    last: Whole
+    best: Long
+    other: Long
+    last: Long
 
 
 @compiled
@@ -219,7 +219,7 @@ def new_marks(links: int) -> Marks:
 
 @inlined
 def _move(
-    start: int, end: int, pool: Pool, amount: float, marks: Whole, mark: int, state: Matrix,
+    start: int, end: int, pool: Pool, amount: float, marks: Long, mark: int, state: Matrix,
     kind: npt.NDArray[np.int64], coefficient: Matrix, cost: Any, slope: Any
 ) -> float:  # fmt: skip
     """Add ``amount`` to the links of a stretch of the pool that do not carry ``mark``; return the path's time."""
@@ -237,7 +237,7 @@ def _move(
 
 
 @inlined
-def _apart(start: int, end: int, pool: Pool, marks: Whole, mark: int, state: Matrix) -> tuple[float, float]:
+def _apart(start: int, end: int, pool: Pool, marks: Long, mark: int, state: Matrix) -> tuple[float, float]:
     """Return time and slope along the links of a stretch that do not carry ``mark``."""
     time, slope = 0.0, 0.0
     for k in range(start, end):
@@ -249,13 +249,13 @@ def _apart(start: int, end: int, pool: Pool, marks: Whole, mark: int, state: Mat
 
 
 @inlined
-def _stamp(start: int, end: int, pool: Pool, marks: Whole, mark: int) -> None:
+def _stamp(start: int, end: int, pool: Pool, marks: Long, mark: int) -> None:
     for k in range(start, end):
         marks[pool[k]] = mark
 
 
 @compiled
-def sweep(pairs: Whole, paths: Paths, tolerance: float, law: Law, state: Matrix, marks: Marks) -> float:
+def sweep(pairs: Long, paths: Paths, tolerance: float, law: Law, state: Matrix, marks: Marks) -> float:
     """Equilibrate each listed pair once, in order; return the sum of the excess costs found on the way.
 
     Differences of less than ``tolerance`` times the cost are left alone.
@@ -308,7 +308,7 @@ def sweep(pairs: Whole, paths: Paths, tolerance: float, law: Law, state: Matrix,
 
 
 @compiled
-def pairs_with_choice(paths: Paths) -> Whole:
+def pairs_with_choice(paths: Paths) -> Long:
     """Return the numbers of the pairs that have more than one path."""
     first = paths.first
     found = np.empty(first.size - 1, np.int64)

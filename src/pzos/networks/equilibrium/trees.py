@@ -15,14 +15,14 @@ import numpy.typing as npt
 from pzos.base.types import Vector
 from pzos.games._compile import compiled, inlined
 
-Whole = npt.NDArray[np.int64]
+Long = npt.NDArray[np.int64]
 Short = npt.NDArray[np.int32]
 
 
 class Graph(NamedTuple):
     """Links sorted by tail. ``passable`` is 0 at zones that traffic may leave and enter but not pass through."""
 
-    first_out: Whole
+    first_out: Long
     tail: Short
     head: Short
     passable: npt.NDArray[np.int8]
