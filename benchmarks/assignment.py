@@ -24,8 +24,8 @@ import numpy as np
 
 from pzos.networks import Network, independent_gap, read_tntp, read_tntp_flow
 from pzos.networks.tolls import marginal_cost_trials, optimise_tolls
+from pzos.solving import solve
 from pzos.study.result import Result
-from pzos.study.run import solve
 
 HERE = Path(__file__).resolve().parent
 CASES = {

@@ -1,6 +1,6 @@
-"""Damage study files in a thousand ways: flipped bits, torn blocks, cut ends, also in the log of a killed process.
+"""Damage study files in a thousand ways: flipped bits, torn blocks, cut ends, doubled, swapped and foreign frames.
 
-Run:  python benchmarks/damage.py [MUTATIONS]          (1000 by default)
+Run:  python benchmarks/damage.py [MUTATIONS [SEED]]          (1000 by default)
 
 Every damaged file is opened, or recovered and then opened, and run to its end. Counted are: outcomes that are not one
 clear error of the package's own (a traceback), trajectories that differ from the undisturbed one, and answers asked
@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import os
 import random
-import shutil
 import signal
 import subprocess
 import sys
@@ -23,23 +22,38 @@ from typing import NamedTuple
 import numpy as np
 
 import pzos
-import pzos.durable.salvage as format_reader
 from pzos.base.errors import DamagedStudy, PzosError
-from pzos.durable.journal import recover
+from pzos.base.frames import scan
+from pzos.durable.log import recover
 from pzos.study.run import drive
 
 STEPS = 8
-Span = tuple[str, int, int]
+ANSWER = b"a"
+KINDS = (
+    "flip",
+    "flip",
+    "flips",
+    "zeros",
+    "noise",
+    "moved",
+    "cut",
+    "longer",
+    "doubled",
+    "swapped",
+    "foreign",
+    "dropped",
+)
 
 
 class Case(NamedTuple):
-    """A pristine study: its files, its trajectory, and where each answer lies (each copy a list of byte spans)."""
+    """A pristine study: its bytes, its trajectory, the frames of its answers, and frames of another study."""
 
     name: str
     width: int
-    files: dict[str, bytes]
+    data: bytes
     expected: bytes
-    copies: dict[object, list[list[Span]]]
+    answers: list[bytes]
+    foreign: list[bytes]
 
 
 def problem(width: int, calls: list[int]) -> pzos.Problem:
@@ -68,116 +82,71 @@ def run(path: Path, width: int, *, die: bool = False) -> tuple[bytes, int]:
     return b"".join([*columns, result.x.tobytes(), result.random_x.tobytes(), result.best_x.tobytes()]), len(calls)
 
 
+def frames_of(data: bytes) -> list[bytes]:
+    return [data[frame.start : frame.end] for frame in scan(data)]
+
+
 def pristine(folder: Path, name: str, width: int, *, killed: bool) -> Case:
-    path = folder / "pristine.study"
+    path, other = folder / "pristine.study", folder / "other.study"
     expected, asked = run(path, width)
+    run(other, width)
     if killed:
         path.unlink()
         subprocess.run([sys.executable, __file__, "die", str(path), str(width)], check=False)
-    files = {
-        suffix: Path(f"{path}{suffix}").read_bytes() for suffix in ("", "-wal") if Path(f"{path}{suffix}").exists()
-    }
-    for suffix in ("", "-wal", "-shm", ".lock"):
-        Path(f"{path}{suffix}").unlink(missing_ok=True)
-    copies = spans_of_answers(files)
-    if len(copies) != asked:
-        raise SystemExit(f"{name}: {len(copies)} answers found in the pristine file, {asked} were asked")
-    return Case(name, width, files, expected, copies)
+    data, foreign = path.read_bytes(), frames_of(other.read_bytes())
+    answers = [data[frame.start : frame.end] for frame in scan(data) if frame.payload[:1] == ANSWER]
+    if len(answers) != asked:
+        raise SystemExit(f"{name}: {len(answers)} answers found in the pristine file, {asked} were asked")
+    path.unlink()
+    other.unlink()
+    return Case(name, width, data, expected, answers, foreign)
 
 
-def spans_of_answers(files: dict[str, bytes]) -> dict[object, list[list[Span]]]:
-    """Say for each answer which bytes hold it, copy by copy (page links are not counted as bytes of an answer)."""
-    main, log = files[""], files.get("-wal", b"")
-    size = format_reader.PAGE_SIZE
-    pages = [("", start) for start in range(0, len(main), size)]
-    pages += [("-wal", start + 24) for start in range(32, len(log), 24 + size)]
-    columns = len(format_reader.ANSWER_COLUMNS) + 1
-    copies: dict[object, list[list[Span]]] = {}
-    for suffix, start in pages:
-        page = files[suffix][start : start + size]
-        at = page.find(format_reader.ANSWER_MARK.encode())
-        while at >= 0:
-            for begin, types in format_reader._record_headers(page, at, columns):
-                total = at - begin + sum(map(format_reader._size, types))
-                spans = cell_spans(files, suffix, start, begin, total)
-                payload = b"".join(files[part][a:b] for part, a, b in spans)
-                values = format_reader._values(payload[at - begin :], types)
-                row = format_reader.from_columns(values[1:]) if values else None
-                if row is not None:
-                    copies.setdefault(row.key, []).append(spans)
-            at = page.find(format_reader.ANSWER_MARK.encode(), at + 1)
-    return copies
-
-
-def cell_spans(files: dict[str, bytes], suffix: str, start: int, begin: int, total: int) -> list[Span]:
-    if total <= 4061:
-        return [(suffix, start + begin, start + begin + total)]
-    local = 489 + (total - 489) % 4092
-    local = local if local <= 4061 else 489
-    spans: list[Span] = [(suffix, start + begin, start + begin + local)]
-    link, missing = start + begin + local, total - local
-    while missing > 0:
-        number = int.from_bytes(files[""][link : link + 4], "big")
-        link = (number - 1) * 4096
-        spans.append(("", link + 4, link + 4 + min(missing, 4092)))
-        missing -= 4092
-    return spans
-
-
-def mutate(case: Case, chance: random.Random) -> tuple[dict[str, bytes], str]:
-    """Return the damaged files and what was done to them."""
-    files = dict(case.files)
-    suffix = chance.choice(list(files))
-    data = bytearray(files[suffix])
-    kind = chance.choice(("flip", "flip", "flips", "zeros", "noise", "moved", "cut", "cut page", "longer"))
+def mutate(case: Case, chance: random.Random) -> tuple[bytes, str]:
+    """Return the damaged bytes and what was done to them."""
+    data, frames = bytearray(case.data), frames_of(case.data)
+    kind, at = chance.choice(KINDS), chance.randrange(len(frames))
     if kind in ("flip", "flips"):
         for _ in range(1 if kind == "flip" else chance.randint(2, 40)):
             data[chance.randrange(len(data))] ^= 1 << chance.randrange(8)
     elif kind in ("zeros", "noise", "moved"):
         length = min(chance.choice((16, 512, 4096, 8192)), len(data) // 2)
-        start = chance.randrange(len(data) - length)
-        other = chance.randrange(len(data) - length)
-        block = {
-            "zeros": bytes(length),
-            "noise": chance.randbytes(length),
-            "moved": bytes(data[other : other + length]),
-        }
+        start, other = chance.randrange(len(data) - length), chance.randrange(len(data) - length)
+        block = {"zeros": bytes(length), "noise": chance.randbytes(length), "moved": data[other : other + length]}
         data[start : start + length] = block[kind]
     elif kind == "longer":
         data += chance.randbytes(chance.randint(1, 9000))
+    elif kind == "cut":
+        del data[chance.randrange(len(data) + 1) :]
     else:
-        end = chance.randrange(len(data) + 1)
-        del data[end if kind == "cut" else end - end % 4096 :]
-    files[suffix] = bytes(data)
-    return files, f"{kind} in {'the log' if suffix else 'the file'}"
+        if kind == "doubled":
+            frames.insert(chance.randrange(len(frames)), frames[at])
+        elif kind == "swapped":
+            other = chance.randrange(len(frames))
+            frames[at], frames[other] = frames[other], frames[at]
+        elif kind == "dropped":
+            del frames[at]
+        else:
+            frames[at : at + chance.randrange(2)] = chance.sample(case.foreign, chance.randint(1, 5))
+        data = bytearray(b"".join(frames))
+    return bytes(data), kind
 
 
-def intact(case: Case, files: dict[str, bytes]) -> int:
-    """Count the answers of which one copy at least is as it was."""
-
-    def same(span: Span) -> bool:
-        suffix, start, end = span
-        return files[suffix][start:end] == case.files[suffix][start:end]
-
-    return sum(any(all(map(same, copy)) for copy in copies) for copies in case.copies.values())
-
-
-def judge(case: Case, files: dict[str, bytes], folder: Path) -> tuple[str, list[str]]:
+def judge(case: Case, data: bytes, folder: Path) -> tuple[str, list[str]]:
     """Open, or recover and open, a damaged study, and return how it went and what was wrong with that."""
     path, saved = folder / "damaged.study", folder / "saved.study"
     for old in folder.iterdir():
         old.unlink()
-    for suffix, data in files.items():
-        Path(f"{path}{suffix}").write_bytes(data)
-    safe, wrong = intact(case, files), []
+    path.write_bytes(data)
+    safe, wrong = sum(answer in data for answer in case.answers), []
     try:
         outcome = "opened"
         try:
             trajectory, asked = run(path, case.width)
         except DamagedStudy as error:
             outcome = "recovered"
-            if "Traceback" in str(error) or not str(error).strip():
-                wrong.append("unclear message")
+            if "Traceback" in str(error) or not str(error).strip() or path.read_bytes() != data:
+                wrong.append("unclear message, or the file was touched")
             try:
                 recover(path, saved)
                 trajectory, asked = run(saved, case.width)
@@ -189,19 +158,9 @@ def judge(case: Case, files: dict[str, bytes], folder: Path) -> tuple[str, list[
         return "traceback", [f"traceback: {type(error).__name__}: {error}"]
     if trajectory != case.expected:
         wrong.append("wrong trajectory")
-    if asked > len(case.copies) - safe:
-        wrong.append(f"lost intact answers: {asked} asked again, {len(case.copies) - safe} were touched")
+    if asked > len(case.answers) - safe:
+        wrong.append(f"lost intact answers: {asked} asked again, {len(case.answers) - safe} were touched")
     return outcome, wrong
-
-
-def main(arguments: list[str]) -> int:
-    if arguments[:1] == ["die"]:
-        run(Path(arguments[1]), int(arguments[2]), die=True)
-    mutations = int(arguments[0]) if arguments else 1000
-    print(f"pzos {pzos.__version__}  numpy {np.__version__}  python {sys.version.split()[0]}")
-    failures = damage(mutations)
-    print("met" if not failures else "NOT MET")
-    return int(bool(failures))
 
 
 def damage(mutations: int, seed: int = 0) -> list[str]:
@@ -211,21 +170,29 @@ def damage(mutations: int, seed: int = 0) -> list[str]:
         folder = Path(root)
         cases = [
             pristine(folder, "small answers", 10, killed=False),
-            pristine(folder, "answers over several pages", 1500, killed=False),
-            pristine(folder, "killed, log left", 10, killed=True),
+            pristine(folder, "long answers", 1500, killed=False),
+            pristine(folder, "killed", 10, killed=True),
         ]
         for number in range(mutations):
             case = cases[number % len(cases)]
-            files, what = mutate(case, chance)
-            outcome, wrong = judge(case, files, folder)
+            data, what = mutate(case, chance)
+            outcome, wrong = judge(case, data, folder)
             outcomes[outcome] += 1
             failures += [f"mutation {number} ({case.name}; {what}): {line}" for line in wrong]
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir()
     print(f"{mutations} mutations: " + ", ".join(f"{name} {count}" for name, count in sorted(outcomes.items())))
     for line in failures[:20]:
         print("  " + line)
     return failures
+
+
+def main(arguments: list[str]) -> int:
+    if arguments[:1] == ["die"]:
+        run(Path(arguments[1]), int(arguments[2]), die=True)
+    mutations, seed = (*map(int, arguments), *(1000, 0)[len(arguments) :])
+    print(f"pzos {pzos.__version__}  numpy {np.__version__}  python {sys.version.split()[0]}")
+    failures = damage(mutations, seed)
+    print("met" if not failures else "NOT MET")
+    return int(bool(failures))
 
 
 if __name__ == "__main__":

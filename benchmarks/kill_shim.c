@@ -1,13 +1,10 @@
 /* Fault injection for benchmarks/kill.py: preloaded, it counts every call that changes a file, and on the chosen one
  * ends the process as SIGKILL does: before the call (mode 0) or after half of the bytes are written (mode 1).
- * It also knows which descriptors were written to and not synced since; SQLite's "-shm" index does not count: it is
- * shared memory, built anew from the log by whoever opens the file next. */
+ * It also knows which descriptors were written to and not synced since. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -25,13 +22,7 @@ int shim_unsynced(void) {
 }
 static int due(void) { return fatal >= 0 && counted++ == fatal; }
 static void die(void) { kill(getpid(), SIGKILL); pause(); }
-static int is_index(int fd) {
-    char link[64], name[4096];
-    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
-    ssize_t n = readlink(link, name, sizeof name);
-    return n >= 4 && memcmp(name + n - 4, "-shm", 4) == 0;
-}
-static void wrote(int fd) { if (fd >= 0 && fd < 1024 && !is_index(fd)) unsynced[fd] = 1; }
+static void wrote(int fd) { if (fd >= 0 && fd < 1024) unsynced[fd] = 1; }
 static void synced(int fd) { if (fd >= 0 && fd < 1024) unsynced[fd] = 0; }
 
 #define REAL(name, type) static __typeof__(type) *real; if (!real) real = (__typeof__(type) *)dlsym(RTLD_NEXT, name)
@@ -59,5 +50,15 @@ int rename(const char *a, const char *b) {
     REAL("rename", int (const char *, const char *));
     if (due()) die();
     return real(a, b);
+}
+int link(const char *a, const char *b) {
+    REAL("link", int (const char *, const char *));
+    if (due()) die();
+    return real(a, b);
+}
+int linkat(int x, const char *a, int y, const char *b, int flags) {
+    REAL("linkat", int (int, const char *, int, const char *, int));
+    if (due()) die();
+    return real(x, a, y, b, flags);
 }
 int close(int fd) { REAL("close", int (int)); synced(fd); return real(fd); }

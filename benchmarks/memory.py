@@ -29,7 +29,7 @@ from pzos.methods.probes import Central, Cycled, Independent, Midpoint, OneSided
 from pzos.methods.smoothing import PZOS
 from pzos.methods.solver import AnySolver
 from pzos.methods.steps import Constant, Diminishing, DoG, DoWG
-from pzos.study.run import solve
+from pzos.solving import solve
 
 STEPS = (0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.25, 0.3, 0.5)
 RADII = (0.1, 0.01)

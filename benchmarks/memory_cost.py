@@ -20,7 +20,7 @@ from pzos.methods.smoothing import PZOS
 from pzos.methods.solver import AnySolver
 from pzos.problem.leader import leader_from_functions
 from pzos.problem.problem import Problem
-from pzos.study.run import solve
+from pzos.solving import solve
 
 CASES = ((10, 200), (100, 200), (300, 100), (1000, 40), (100_000, 60))
 

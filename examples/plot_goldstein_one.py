@@ -11,7 +11,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from pzos.stationarity import certify_hull
-from pzos.stationarity.examples import full_not_partial
+from pzos.stationarity.piecewise import full_not_partial
 
 example = full_not_partial()
 deltas = np.linspace(0.01, 1.5, 150)

@@ -10,7 +10,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from pzos.stationarity import threshold
-from pzos.stationarity.examples import partial_not_full
+from pzos.stationarity.piecewise import partial_not_full
 
 example = partial_not_full()
 for notion in ("partial", "full"):

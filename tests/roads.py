@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import pytest
+from hypothesis import strategies as st
 
 from pzos.base.keys import Keys, Role
 from pzos.networks import Demand, Latency, Network
@@ -24,6 +25,28 @@ def parallel(latency: Latency, trips: float, **more: object) -> Network:
     """Return two nodes joined by parallel links."""
     links = len(latency)
     return Network.from_arrays([0] * links, [1] * links, latency, Demand.from_list([0], [1], [trips]), **more)
+
+
+@st.composite
+def road_networks(draw: st.DrawFn, least_power: float = 1.0) -> Network:
+    """Draw a small network in which every node reaches every other: a ring in both directions, and short cuts.
+
+    Numbers are coarse, so that a found example can be read; all times rise with flow, so that flows are unique.
+    """
+    nodes = draw(st.integers(3, 6))
+    ring = [(i, (i + 1) % nodes) for i in range(nodes)]
+    cuts = draw(st.lists(st.sampled_from([(a, b) for a in range(nodes) for b in range(nodes) if a != b]), max_size=6))
+    ends = np.array([*ring, *((b, a) for a, b in ring), *cuts])
+    links = len(ends)
+    rows = st.tuples(
+        st.integers(1, 20), st.integers(1, 8), st.integers(1, 10), st.sampled_from([least_power, 2.0, 4.0])
+    )
+    free, b, capacity, power = np.array(draw(st.lists(rows, min_size=links, max_size=links)), dtype=np.float64).T
+    pairs = st.tuples(st.integers(0, nodes - 1), st.integers(1, nodes - 1), st.integers(1, 12))
+    trips = np.array(draw(st.lists(pairs, min_size=1, max_size=5)))
+    demand = Demand.from_list(trips[:, 0], (trips[:, 0] + trips[:, 1]) % nodes, trips[:, 2])
+    latency = Latency.bpr(free / 4, b / 8, capacity, power)
+    return Network.from_arrays(ends[:, 0], ends[:, 1], latency, demand, nodes=nodes, zones=nodes, length=capacity)
 
 
 def water_filling(intercept: np.ndarray, slope: np.ndarray, trips: float) -> np.ndarray:

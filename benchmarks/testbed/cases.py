@@ -114,7 +114,7 @@ def cournot(seed: int, *, noise: float = 0.0) -> Case:
     """Return the Cournot leader; its reference is the best of long runs, polished by differences (no white box)."""
     from scipy.optimize import minimize
 
-    from pzos.study.run import solve
+    from pzos.solving import solve
 
     problem = CournotGame.random(seed).problem()
 

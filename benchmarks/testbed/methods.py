@@ -15,7 +15,8 @@ from pzos.methods.smoothing import PZOS, ZOS
 from pzos.methods.solver import AnySolver
 from pzos.methods.steps import Diminishing
 from pzos.methods.trust_region.subproblem import bounds_of, minimise
-from pzos.study.run import iterate, solve
+from pzos.solving import solve
+from pzos.study.run import iterate
 from pzos.study.study import Study
 from testbed.cases import Case, Counter, Spent, make
 

@@ -89,14 +89,14 @@ from .problem.structure import (
     own_effect as own_effect,
 )
 
+# Solve it: in one call, or by hand
+from .solving import maximize as maximize, minimize as minimize, solve as solve
+
 # How stationary is it
 from .stationarity.certificate import certify as certify
 from .stationarity.stopping import StopWhenStationary as StopWhenStationary
-from .study.result import Result as Result
-
-# Solve it: in one call, or by hand
-from .study.run import drive as drive, iterate as iterate, maximize as maximize, minimize as minimize, solve as solve
+from .study.result import Record as Record, Result as Result, Trace as Trace
+from .study.run import drive as drive, iterate as iterate
 from .study.study import Study as Study
-from .study.trace import Record as Record, Trace as Trace
 
 __version__: str

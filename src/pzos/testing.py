@@ -24,8 +24,8 @@ from pzos.methods.solver import AnySolver, Task
 from pzos.problem.leader import leader_from_functions
 from pzos.problem.problem import Problem
 from pzos.problem.sets import Box
+from pzos.study.result import Record
 from pzos.study.study import Study
-from pzos.study.trace import Record
 
 STEPS = 6
 

@@ -18,7 +18,7 @@ import pzos
 from durable_problem import Counted, bits, problem
 from pzos.answers.failures import Tolerance, TolerantOracle
 from pzos.base.errors import FollowerFailure, InvalidInput
-from pzos.durable.journal import open_journal
+from pzos.durable.log import read_study
 from unreliable import Noting, gone, kinked
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
@@ -65,9 +65,7 @@ def test_what_fails_is_tried_again_with_the_same_bits(kind: str, pooled: bool, t
     assert oracle.counts == {kind: failed}
     assert len(oracle.failed_attempts) == failed
     assert oracle.asked + failed == function.function.calls
-    journal = open_journal(path, read_only=True)
-    stories = [row.retried for row in journal.all_answers()]
-    journal.close()
+    stories = [row.retried for row in read_study(path).answers]
     assert sum(story.count("attempt ") for story in stories) == failed  # kept with the query, in the file
 
 
@@ -203,7 +201,7 @@ def test_a_broken_executor_is_named(tolerance: Tolerance | None) -> None:
 @pytest.mark.skipif(sys.platform == "win32", reason="process groups")
 def test_the_drill_on_a_small_scale() -> None:
     command = [sys.executable, str(BENCHMARKS / "failing.py"), "25"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
     assert done.returncode == 0, done.stdout + done.stderr
 
 

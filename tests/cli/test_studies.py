@@ -191,14 +191,6 @@ def test_a_failing_follower(folder: Folder) -> None:
     assert folder.data("run")["x"] == folder.expected().x.tolist()
 
 
-def test_solve_without_a_file(folder: Folder) -> None:
-    expected = folder.expected()
-    assert folder.data("solve", "study.toml")["x"] == expected.x.tolist()
-    by_name = folder.data("solve", "model.py:problem", "--steps", "4", "--seed", "3", "--step", "0.05")
-    assert by_name["steps"] == 4
-    assert not list(folder.path.glob("*.study"))
-
-
 def test_exports(folder: Folder) -> None:
     folder.run("run")
     assert folder.data("export", "study.toml", "answers.csv")["rows"] == EXPECTED_QUERIES
@@ -223,17 +215,17 @@ def test_recovering(folder: Folder) -> None:
     folder.run("run")
     study = folder.path / "study.study"
     data = bytearray(study.read_bytes())
-    data[2 * 4096 : 2 * 4096 + 8] = b"\xff" * 8
+    data[len(data) // 2] ^= 1  # somewhere in an answer
     study.write_bytes(data)
     message = folder.run("status", code=4).stderr
-    assert f"{EXPECTED_QUERIES} answers are intact: save them with  pzos recover" in message
+    assert f"{EXPECTED_QUERIES - 1} answers are intact: save them with  pzos recover" in message
     assert folder.data("recover", "study.study") == {
-        "study": "study.study", "saved_to": "study.recovered.study", "answers": EXPECTED_QUERIES, "header": True,
+        "study": "study.study", "saved_to": "study.recovered.study", "answers": EXPECTED_QUERIES - 1, "header": True,
     }  # fmt: skip
     assert "exists" in folder.run("recover", "study.study", code=2).stderr
     (folder.path / "study.recovered.study").replace(study)
     assert folder.data("resume")["x"] == folder.expected().x.tolist()
-    assert folder.calls() == EXPECTED_QUERIES
+    assert folder.calls() == EXPECTED_QUERIES + 1
 
 
 def test_exit_codes_say_what_is_wrong(folder: Folder) -> None:

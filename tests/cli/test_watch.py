@@ -11,7 +11,7 @@ import pzos
 from instances import problem
 from pzos.cli import watch
 from pzos.cli.main import main
-from pzos.durable.journal import open_journal
+from pzos.durable.log import open_log
 
 SOLVER = pzos.PZOS(step=0.05, radius=0.1)
 
@@ -45,7 +45,7 @@ def test_it_follows_a_run_and_does_not_disturb_it(tmp_path: Path) -> None:
     alone = pzos.solve(problem(), SOLVER, steps=6)
     view = watch.View(path, problem(), steps=6)
     with pzos.Study.open(path, problem().known(), SOLVER, steps=6) as study:
-        journal = open_journal(path, read_only=True)
+        journal = open_log(path, read_only=True)
         told = 0
         while not study.done:
             for query in study.ask():
@@ -75,7 +75,7 @@ def test_the_time_left_follows_from_the_pace(tmp_path: Path) -> None:
 def test_the_live_panel_is_drawn_until_the_study_ends(study: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("rich", reason="needs the extra 'cli'")
     view = watch.View(study)
-    journal = open_journal(study, read_only=True)
+    journal = open_log(study, read_only=True)
     pauses: list[float] = []
     try:
         watch._live(view, journal, 0.5, pauses.append)
@@ -99,7 +99,7 @@ def test_the_last_look_is_no_step_and_a_spent_budget_is_an_end(tmp_path: Path) -
     pzos.solve(problem(), pzos.CompositeTrustRegion(), queries=12, path=trust)  # knows F: no last look
     spent = watch.View(trust, problem(), queries=12)
     for seen, steps in ((view, 8), (spent, 12)):
-        journal = open_journal(seen.path, read_only=True)
+        journal = open_log(seen.path, read_only=True)
         seen.take_in(journal)
         journal.close()
         assert (seen.step + 1, seen.ended) == (steps, True)

@@ -14,7 +14,8 @@ from hypothesis import given, settings, strategies as st
 
 import pzos
 from durable_problem import Counted, bits, calls, finish, problem
-from pzos.durable.journal import Journal
+from pzos.durable import replay
+from pzos.durable.log import read_study, recover
 from pzos.durable.replay import summary
 
 DATA = Path(__file__).parents[1] / "data"
@@ -119,8 +120,7 @@ def test_failures_are_part_of_the_record(tmp_path: Path) -> None:
         study.tell(first, game.follower.respond(first.x, None), gap=1e-9)
         study.fail(second, "no traffic that day\0\ud800")
     with opened(tmp_path / "s.study", game) as study:
-        assert isinstance(study.journal, Journal)
-        rows = list(study.journal.all_answers())
+        rows = read_study(tmp_path / "s.study").answers
         assert study.failures == 1
         assert len(study.ask()) == 3
     assert rows[0].gap == 1e-9
@@ -146,7 +146,7 @@ CHANGES: list[tuple[str, dict[str, Any], dict[str, Any], str]] = [
     ("seed", {}, {"seed": 8}, "seed: the file has 7, you gave 8"),
     ("monitor", {}, {"monitor": False}, "monitor: the file has True, you gave False"),
     ("solver", {}, {"solver": pzos.PZOS(step=0.1, batch=2)}, "solver.step: the file has 0.05, you gave 0.1"),
-    ("method", {}, {"solver": pzos.ZOS(batch=2)}, "solver: the file has pzos.methods.smoothing.PZOS, you gave"),
+    ("method", {}, {"solver": pzos.ZOS(batch=2)}, "solver: the file has pzos.PZOS, you gave pzos.ZOS"),
     ("x0", {"x0": np.array([1.0, 1.5, 2.5])}, {}, "problem.x0"),
     ("dimension", {"x0": np.ones(4)}, {}, "problem.dimension: the file has 3, you gave 4"),
     ("domain", {"domain": pzos.Nonnegative()}, {}, "problem.domain"),
@@ -197,21 +197,90 @@ def test_other_versions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     with pytest.raises(pzos.DifferentStudy, match=r"written by pzos .*, this is 9\.9\.0"):
         opened(tmp_path / "s.study", game)
     opened(tmp_path / "s.study", game, any_version=True).close()
-    monkeypatch.setattr("pzos.durable.replay.FORMAT", 2)
-    with pytest.raises(pzos.DifferentStudy, match="format: the file has 1"):
+    monkeypatch.setattr("pzos.durable.log.FORMAT", 3)
+    with pytest.raises(pzos.InvalidInput, match="has format 2: expected format 3"):
         opened(tmp_path / "s.study", game, any_version=True)
 
 
-def test_the_golden_file_of_format_1_still_opens(tmp_path: Path) -> None:
-    path = tmp_path / "golden.study"
+def test_a_study_of_format_1_is_read_and_turned_into_a_new_one(tmp_path: Path) -> None:
+    path, new = tmp_path / "golden.study", tmp_path / "new.study"
     path.write_bytes((DATA / "format1.study").read_bytes())
     game = problem()
-    with opened(path, game, any_version=True) as study:
+    with pytest.raises(pzos.InvalidInput, match=r"has format 1: .*pzos recover"):
+        opened(path, game, any_version=True)
+    with opened(path, game, any_version=True, read_only=True) as study:
+        assert study.step == 3
+    assert recover(path, new) == (17, True)
+    with opened(new, game, any_version=True) as study:
         assert study.step == 3
         assert len(study.ask()) == 3
         result = finish(study, game)
     assert calls(game) == 14
-    assert bits(result) == bits(pzos.solve(problem(), pzos.PZOS(batch=2), seed=7, steps=6))
+    expected = pzos.solve(problem(), pzos.PZOS(batch=2), seed=7, steps=6)
+    np.testing.assert_allclose(result.x, expected.x, rtol=1e-9)  # it was written on another machine
+    assert result.queries == expected.queries
+
+
+def on_another_machine(monkeypatch: pytest.MonkeyPatch, **changed: str) -> None:
+    here = replay.machine()
+    monkeypatch.setattr(replay, "machine", lambda: {**here, **changed})
+
+
+def wobbling(size: float) -> tuple[pzos.Problem, list[float]]:
+    """A problem whose leader computes its gradient a little differently once ``wobble`` is set."""
+    wobble = [0.0]
+    leader = pzos.leader_from_functions(
+        lambda x, y: float(y.sum()), lambda x, y: x * (1.0 + wobble[0] * size), lambda x, y: np.ones_like(y), name="w"
+    )
+    return problem(leader=leader), wobble
+
+
+def test_another_machine_takes_the_stored_points_and_notes_the_difference(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, (game, wobble) = tmp_path / "s.study", wobbling(1e-11)
+    with opened(path, game, steps=3) as study:
+        finish(study, game)
+    stored = [row.x for row in read_study(path).answers]
+    wobble[0] = 1.0
+    with pytest.raises(pzos.DifferentStudy, match="has changed since: use"):
+        opened(path, game)
+    on_another_machine(monkeypatch, blas="openblas Zen", numpy="1.26.4")
+    asked = calls(game)
+    with opened(path, game) as study:
+        assert 0.0 < study.difference < 1e-10
+        result = finish(study, game)
+    assert result.steps == 6
+    assert calls(game) == asked + 3 * 5  # the closing answer serves the step that follows
+    again = [row.x for row in read_study(path).answers]
+    assert [x.tobytes() for x in again[: len(stored)]] == [x.tobytes() for x in stored]
+    assert 0.0 < summary(path).difference < 1e-10
+    with opened(path, game) as study:  # and on from there, as often as one likes
+        assert study.done
+    assert recover(path, tmp_path / "saved.study") == (31, True)  # which machines it was on is part of what is saved
+    with opened(tmp_path / "saved.study", game) as study:
+        assert study.done
+
+
+def test_a_difference_beyond_rounding_is_refused_with_what_differs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, (game, wobble) = tmp_path / "s.study", wobbling(1e-3)
+    with opened(path, game, steps=3) as study:
+        finish(study, game)
+    before, wobble[0] = path.read_bytes(), 1.0
+    on_another_machine(monkeypatch, blas="openblas Zen")
+    with pytest.raises(pzos.DifferentStudy, match=r"x\[0\] was .*blas: the file has .*, you gave openblas Zen"):
+        opened(path, game)
+    assert path.read_bytes() == before
+
+
+def test_the_machine_is_described_whatever_numpy_hides(monkeypatch: pytest.MonkeyPatch) -> None:
+    def hidden(_: str) -> Any:
+        raise ImportError
+
+    monkeypatch.setattr(replay, "import_module", hidden)
+    assert set(replay.machine.__wrapped__()) == {"numpy", "scipy", "blas", "cpu"}
 
 
 def test_looking_on_while_another_process_writes(tmp_path: Path) -> None:
@@ -228,7 +297,7 @@ def test_looking_on_while_another_process_writes(tmp_path: Path) -> None:
                 "print(s.step); s.close()"
             )
             command = [sys.executable, "-c", code, str(tmp_path / "s.study"), str(Path(__file__).parents[1]), *sys.path]
-            seen = subprocess.run(command, capture_output=True, text=True, check=True)
+            seen = subprocess.run(command, capture_output=True, text=True, check=True, timeout=300)
             assert seen.stdout.split() == [str(writer.step)]
         looking = opened(tmp_path / "s.study", game, read_only=True)
         with pytest.raises(pzos.InvalidInput, match="read-only"):
@@ -248,7 +317,7 @@ def test_two_writers_are_refused(tmp_path: Path) -> None:
             "except pzos.StudyBusy as error: print(error)"
         )
         command = [sys.executable, "-c", code, str(tmp_path / "s.study"), str(Path(__file__).parents[1]), *sys.path]
-        said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        said = subprocess.run(command, capture_output=True, text=True, check=True, timeout=300).stdout
         assert f"is being written by process {os.getpid()} on " in said
     opened(tmp_path / "s.study", game).close()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["s.study"]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pzos.experiments import goldstein
-from pzos.stationarity.examples import full_not_partial, partial_not_full
+from pzos.stationarity.piecewise import full_not_partial, partial_not_full
 
 BOTH = [(full_not_partial, goldstein._published_first), (partial_not_full, goldstein._published_second)]
 

@@ -8,12 +8,12 @@ import pytest
 import pzos
 from pzos.base.errors import InvalidInput
 from pzos.games.security import SecurityGame
-from pzos.methods.default import choose, foresee, smoothing_radius
-from pzos.methods.solver import Stop
+from pzos.methods.default import choose
+from pzos.methods.solver import Certifiable, Foreseeing, Stop, foreseen
 from pzos.methods.trust_region.solver import CompositeTrustRegion
 from pzos.problem.follower import seeded
-from pzos.stationarity.ending import FEWEST_QUERIES
-from pzos.stationarity.stopping import StopWhenStationary, latest_certificate
+from pzos.stationarity.certificate import FEWEST_QUERIES
+from pzos.stationarity.stopping import StopWhenStationary
 
 GAME = SecurityGame.random(4, 8)
 
@@ -101,9 +101,9 @@ def test_what_the_run_learned_takes_the_noise_out_of_the_estimator():
     problem = SecurityGame.random(4, 40).problem()
     study = pzos.Study(problem.known(), CompositeTrustRegion(), queries=40)
     result = pzos.drive(study, pzos.Oracle(problem.follower), progress=False)
-    settings = {"delta": smoothing_radius(study.state), "queries": 61, "prediction": "none"}
+    settings = {"delta": study.solver.certifying_radius(study.state), "queries": 61, "prediction": "none"}
     plain = result.certify(problem, **settings)
-    learned = result.certify(problem, foresee=foresee(study.task, study.state), **settings)
+    learned = result.certify(problem, foresee=foreseen(study.solver, study.task, study.state), **settings)
     assert learned.partial.upper < 0.2 * plain.partial.upper
 
 
@@ -115,7 +115,11 @@ def test_a_wrong_model_does_not_make_a_certificate_wrong():
     pzos.drive(study, pzos.Oracle(GAME.problem().follower), progress=False)
     steep = float(np.linalg.norm(security_gradient(GAME, GAME.start())[1]))
     found = pzos.stationarity.certify(
-        GAME.problem(), delta=1e-3, queries=201, foresee=foresee(study.task, study.state), projected=False
+        GAME.problem(),
+        delta=1e-3,
+        queries=201,
+        foresee=foreseen(study.solver, study.task, study.state),
+        projected=False,
     )
     assert 0.9 * steep < found.partial.upper < 2.0 * steep
 
@@ -150,10 +154,14 @@ def test_a_durable_default_run_keeps_its_certificate(tmp_path):
 
 def test_states_without_a_model_foresee_nothing():
     study = pzos.Study(GAME.problem().known(), pzos.PZOS(), steps=1)
-    assert foresee(study.task, study.state) is None
-    assert smoothing_radius(study.state) is None
+    assert foreseen(study.solver, study.task, study.state) is None
+    assert not isinstance(study.solver, Certifiable)
+    assert isinstance(pzos.MemoryPZOS(), Foreseeing)
+    assert isinstance(CompositeTrustRegion(), Foreseeing)
+    assert not isinstance(pzos.PZOS(), Foreseeing)
     fresh = pzos.Study(GAME.problem().known(), CompositeTrustRegion(), steps=1)
-    assert foresee(fresh.task, fresh.state) is None
+    assert foreseen(fresh.solver, fresh.task, fresh.state) is None
+    assert CompositeTrustRegion().certifying_radius(fresh.state) is None
 
 
 def test_watched_for_stationarity_the_trust_region_stops():
@@ -161,4 +169,4 @@ def test_watched_for_stationarity_the_trust_region_stops():
     study = pzos.Study(GAME.problem().known(), solver, queries=600)
     pzos.drive(study, pzos.Oracle(GAME.problem().follower), progress=False)
     assert study.stop is Stop.STATIONARY
-    assert latest_certificate(study.state).stationary(0.05)
+    assert study.result().certificate.stationary(0.05)

@@ -32,7 +32,7 @@ from pzos.methods.solver import Task
 from pzos.problem.leader import leader_from_functions
 from pzos.problem.problem import Problem
 from pzos.problem.sets import Whole
-from pzos.study.run import solve
+from pzos.solving import solve
 
 RADIUS = 0.5
 MIX = np.array([[1.0, -0.5, 0.3], [0.2, 0.8, -1.0], [0.4, 0.1, 0.6], [-1.0, 0.3, 0.2]])

@@ -17,9 +17,10 @@ from pzos.networks import (
     NegativeCycle,
     Network,
     UserClass,
+    flow_imbalance,
     independent_gap,
 )
-from roads import parallel, water_filling
+from roads import braess, parallel, pigou, road_networks, water_filling
 
 KNOWN = {"SiouxFalls": 42.31335287107440e5, "Anaheim": 1286032.17109602, "Chicago-Sketch": 17313018.7387477}
 
@@ -34,9 +35,7 @@ def test_parallel_affine_links_fill_like_water(links: list[tuple[float, float]],
 
 
 def test_braess_paradox_has_its_textbook_flows() -> None:
-    tail, head = [0, 0, 2, 2, 3], [2, 3, 1, 3, 1]
-    latency = Latency.affine([0, 50, 50, 10, 0], [10, 1, 1, 1, 10])
-    answer = Network.from_arrays(tail, head, latency, Demand.from_list([0], [1], [6.0])).assign()
+    answer = braess().assign()
     np.testing.assert_allclose(answer.flow, [4, 2, 2, 2, 4], rtol=1e-9)
     assert answer.objective == pytest.approx(386.0, rel=1e-12)
     assert answer.total_travel_time == pytest.approx(6 * 92, rel=1e-9)
@@ -196,3 +195,178 @@ def test_a_tight_gap_makes_differences_exact(city: Network) -> None:
     fine = city.assign(0.5 * direction, gap=1e-13).flow - city.assign(-0.5 * direction, gap=1e-13).flow
     usual = city.assign(0.5 * direction).flow - city.assign(-0.5 * direction).flow
     assert np.linalg.norm(usual - fine) <= 1e-3 * np.linalg.norm(fine)
+
+
+# ---- laws on networks drawn at random -------------------------------------------------------------------------
+
+LAWS = settings(max_examples=25, deadline=None)
+
+
+def close(found: np.ndarray, expected: np.ndarray) -> None:
+    """Flows are as exact as the square root of the gap: the objective is flat at its minimum."""
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
+
+
+@LAWS
+@given(road_networks(), st.lists(st.floats(0.2, 5.0), min_size=1, max_size=3))
+def test_flows_carry_the_demand_and_used_paths_are_cheapest(network: Network, worths: list[float]) -> None:
+    classes = network.with_classes(worths)
+    tolls = 0.1 * np.arange(network.links)
+    answer = classes.assign(tolls, gap=1e-11)
+    assert flow_imbalance(classes, answer.class_flow) <= 1e-12
+    assert np.all(answer.flow >= 0.0)
+    skims = [answer.skim(kind) for kind in range(len(worths))]
+    carried = np.zeros((len(worths), network.nodes, network.nodes))
+    for path in answer.paths():
+        carried[path.user_class, path.origin, path.destination] += path.flow
+        above = path.cost - skims[path.user_class][path.origin, path.destination]
+        assert above >= -1e-12 * path.cost
+        assert path.flow * above <= 1e-10 * answer.total_cost  # all excess together is within the gap
+    for kind, group in enumerate(classes.classes):
+        np.testing.assert_allclose(carried[kind], group.demand.matrix(network.nodes), rtol=1e-12)
+
+
+@LAWS
+@given(road_networks(), st.randoms(use_true_random=False))
+def test_the_order_of_the_links_does_not_matter(network: Network, luck) -> None:
+    order = list(range(network.links))
+    luck.shuffle(order)
+    latency = network.latency
+    mixed = Latency(*(part[order] for part in (latency.base, latency.rise, latency.capacity, latency.power)))
+    other = Network.from_arrays(network.tail[order], network.head[order], mixed, network.demand, nodes=network.nodes)
+    close(other.assign(gap=1e-12).flow, network.assign(gap=1e-12).flow[order])
+
+
+@LAWS
+@given(road_networks(), st.randoms(use_true_random=False))
+def test_the_numbers_of_the_nodes_do_not_matter(network: Network, luck) -> None:
+    new = list(range(network.nodes))
+    luck.shuffle(new)
+    name, demand = np.array(new), network.demand
+    moved = Demand.from_list(name[demand.origin], name[demand.destination], demand.trips)
+    other = Network.from_arrays(name[network.tail], name[network.head], network.latency, moved, nodes=network.nodes)
+    close(other.assign(gap=1e-12).flow, network.assign(gap=1e-12).flow)
+
+
+@LAWS
+@given(road_networks(), st.floats(0.05, 0.95), st.floats(0.2, 5.0))
+def test_splitting_a_class_in_two_changes_nothing(network: Network, share: float, worth: float) -> None:
+    tolls = 0.2 * (np.arange(network.links) % 3)
+    whole = network.with_classes([worth]).assign(tolls, gap=1e-12)
+    split = network.with_classes([worth, worth], [share, 1.0 - share]).assign(tolls, gap=1e-12)
+    close(split.flow, whole.flow)
+    assert split.objective == pytest.approx(whole.objective, rel=1e-10)
+
+
+@LAWS
+@given(road_networks(), st.floats(1.01, 3.0))
+def test_more_demand_costs_more(network: Network, factor: float) -> None:
+    busier = replace(network, classes=tuple(replace(c, demand=c.demand.scaled(factor)) for c in network.classes))
+    less, more = network.assign(gap=1e-11), busier.assign(gap=1e-11)
+    assert more.total_travel_time > less.total_travel_time
+    assert more.objective > less.objective
+
+
+@LAWS
+@given(road_networks(), st.floats(0.1, 10.0))
+def test_the_unit_of_time_does_not_matter(network: Network, unit: float) -> None:
+    latency = network.latency
+    scaled = replace(network, latency=replace(latency, base=unit * latency.base, rise=unit * latency.rise))
+    tolls = 0.3 * (np.arange(network.links) % 4)
+    close(scaled.assign(unit * tolls, gap=1e-12).flow, network.assign(tolls, gap=1e-12).flow)
+
+
+@LAWS
+@given(road_networks(), st.lists(st.floats(-5.0, 5.0), min_size=6, max_size=6))
+def test_tolls_that_telescope_move_nobody(network: Network, height: list[float]) -> None:
+    """Tolls  height(head) - height(tail)  cost every way between two nodes the same, though links may cost below 0."""
+    climb = np.array(height)[network.head] - np.array(height)[network.tail]
+    free, climbing = network.assign(gap=1e-12), network.assign(climb, gap=1e-12)
+    close(climbing.flow, free.flow)
+    assert abs(independent_gap(network, climbing.class_flow, climb)) <= 2e-12
+
+
+@LAWS
+@given(road_networks(), st.floats(0.2, 5.0))
+def test_value_of_time_and_tolls_cancel(network: Network, worth: float) -> None:
+    tolls = 0.25 * (np.arange(network.links) % 5)
+    close(network.with_classes([worth]).assign(worth * tolls, gap=1e-12).flow, network.assign(tolls, gap=1e-12).flow)
+
+
+@LAWS
+@given(road_networks(), st.floats(0.0, 3.0))
+def test_nothing_beats_the_system_optimum_nor_the_equilibrium_in_its_objective(network: Network, toll: float) -> None:
+    best, free = network.system_optimum(1e-12), network.assign(gap=1e-12)
+    tolled = network.assign(toll * (np.arange(network.links) % 2), gap=1e-12)
+    for other in (free, tolled):
+        assert best.total_travel_time <= other.total_travel_time * (1 + 1e-9)
+    beckmann = [sum(network.latency.integral(each.flow)) for each in (free, best, tolled)]
+    assert beckmann[0] <= min(beckmann[1:]) * (1 + 1e-9)
+
+
+@LAWS
+@given(road_networks())
+def test_a_free_new_road_beside_every_road_halves_nothing_but_the_load(network: Network) -> None:
+    """Two copies of every road share its flow: the same times as one road of twice the capacity."""
+    latency = network.latency
+    twice = [np.tile(part, 2) for part in (latency.base, latency.rise, latency.capacity, latency.power)]
+    doubled = Network.from_arrays(
+        np.tile(network.tail, 2), np.tile(network.head, 2), Latency(*twice), network.demand, nodes=network.nodes
+    )
+    wide = replace(network, latency=replace(latency, capacity=2.0 * latency.capacity))
+    pairs, wider = doubled.assign(gap=1e-12), wide.assign(gap=1e-12)
+    close(pairs.flow[: network.links] + pairs.flow[network.links :], wider.flow)
+    assert pairs.total_travel_time == pytest.approx(wider.total_travel_time, rel=1e-6)
+
+
+def test_pigou_by_hand() -> None:
+    free, best = pigou().assign(gap=1e-14), pigou().system_optimum(1e-14)
+    np.testing.assert_allclose(free.flow, [0.0, 1.0], atol=1e-12)
+    np.testing.assert_allclose(best.flow, [0.5, 0.5], atol=1e-12)
+    assert (free.total_travel_time, best.total_travel_time) == pytest.approx((1.0, 0.75))
+    np.testing.assert_allclose(best.tolls, [[0.0, 0.5]], atol=1e-12)
+    assert best.revenue == pytest.approx(0.25)
+    assert free.objective == pytest.approx(0.5)
+
+
+def test_removing_the_short_cut_of_braess_helps_everyone() -> None:
+    with_it = braess().assign().total_travel_time
+    closed = braess().assign([0.0, 0.0, 0.0, 1e3, 0.0]).total_travel_time
+    assert (with_it, closed) == pytest.approx((6 * 92.0, 6 * 83.0))
+
+
+def test_skims_add_up_any_quantity_along_the_cheapest_ways(city: Network) -> None:
+    answer = city.assign()
+    costs, lengths = answer.skim(), answer.skim(links=city.length)
+    hops = answer.skim(links=np.ones(city.links))
+    assert np.all(np.diag(costs) == 0.0)
+    off = ~np.eye(city.zones, dtype=bool)
+    assert np.all(hops[off] >= 1.0)
+    np.testing.assert_array_equal(hops, np.round(hops))
+    assert np.all(lengths[off] <= hops[off] * city.length.max() + 1e-9)
+    for path in answer.paths():
+        assert costs[path.origin, path.destination] <= path.cost * (1 + 1e-9)
+    one_way = Network.from_arrays([0], [1], Latency.affine([2.0], [0.0]), Demand.from_list([0], [1], [1.0]))
+    assert one_way.assign().skim().tolist() == [[0.0, 2.0], [np.inf, 0.0]]
+
+
+def test_the_largest_toll_of_a_link_keeps_its_sign() -> None:
+    network = parallel(Latency.affine([1.0, 1.0], [1.0, 1.0]), 4.0).with_classes([1.0, 1.0])
+    answer = network.assign([[0.5, -0.1], [-0.2, -0.3]])
+    assert answer.largest_toll.tolist() == [0.5, -0.3]
+
+
+@pytest.mark.parametrize(
+    ("settings_", "expected"),
+    [
+        ({"gap": 1.0}, "gap = 1.0: expected a number between 0 and 1; 1e-10 is usual, 1e-14 about the end"),
+        ({"rounds": 0}, "rounds = 0: expected at least 1; 400 is usual"),
+        ({"above_gap": "shrug"}, "above_gap = 'shrug': expected 'raise' or 'return'; choose one"),
+        ({"tolls": [[1.0, 2.0, 3.0]]}, "expected 2 numbers (or 1 rows); one toll per link"),
+        ({"tolls": [np.inf, 0.0]}, "tolls[0] = inf: expected finite numbers; check the tolls"),
+    ],
+)
+def test_what_assign_refuses(settings_: dict[str, object], expected: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        pigou().assign(**settings_)
+    assert expected in str(caught.value)

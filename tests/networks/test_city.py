@@ -33,3 +33,39 @@ def test_a_generated_city_fills_as_asked() -> None:
         assert filling == pytest.approx(0.5 * congestion, rel=0.35)
     with pytest.raises(InvalidInput, match=r"(?s)3 faults.*rows.*zones.*congestion"):
         generated_city(1, 5, zones=9, congestion=-1)
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(2, 2), (3, 7), (5, 4)])
+def test_a_grid_has_its_streets(rows: int, columns: int) -> None:
+    city = generated_city(rows, columns, zones=3, seed=1)
+    assert city.nodes == rows * columns
+    assert city.links == 2 * (rows * (columns - 1) + columns * (rows - 1))
+    assert city.zones == 3
+    assert city.demand.trips.size == 6  # every zone to every other
+    assert city.coordinates is not None
+    apart = np.linalg.norm(city.coordinates[city.tail] - city.coordinates[city.head], axis=1)
+    np.testing.assert_allclose(city.length, apart)
+    assert city.name == f"generated city {rows}x{columns}, seed 1"
+    assert np.isfinite(city.assign(gap=1e-6).skim()).all()
+
+
+def test_congestion_scales_the_trips_alone() -> None:
+    calm, busy = (generated_city(4, 4, zones=5, congestion=c, seed=9) for c in (1.0, 3.0))
+    np.testing.assert_allclose(busy.demand.trips, 3.0 * calm.demand.trips)
+    np.testing.assert_array_equal(busy.latency.base, calm.latency.base)
+    np.testing.assert_array_equal(busy.tail, calm.tail)
+
+
+@pytest.mark.parametrize(
+    ("settings_", "expected"),
+    [
+        ({"zones": 1}, "zones = 1: expected 2 to 49; at most one per crossing"),
+        ({"zones": 50}, "zones = 50: expected 2 to 49"),
+        ({"rows": 1}, "rows, columns = (1, 7): expected at least 2 each; try 7, 7"),
+        ({"congestion": np.nan}, "congestion = nan: expected a positive number; try 1.0"),
+    ],
+)
+def test_what_a_city_cannot_be(settings_: dict[str, object], expected: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        generated_city(**settings_)
+    assert expected in str(caught.value)

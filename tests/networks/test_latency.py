@@ -104,3 +104,49 @@ def test_own_latencies_must_increase_and_compile() -> None:
         replace(network, latency=words).assign()
     with pytest.raises(InvalidInput, match="links"):
         network.latency.with_own(lambda link, flow: flow, lambda link, flow: 1.0, links=[5])
+
+
+@given(
+    st.lists(st.floats(0.0, 50.0), min_size=2, max_size=2), POSITIVE, st.sampled_from([0.0, 0.5, 1.0, 2.5, 4.0, 9.0])
+)
+def test_times_never_fall_with_flow(flows: list[float], capacity: float, power: float) -> None:
+    latency = Latency.bpr([1.0], [0.15], [capacity], [power])
+    low, high = (float(latency.time(np.array([v]))[0]) for v in sorted(flows))
+    assert 1.0 <= low <= high
+    assert float(latency.slope(np.array([flows[0]]))[0]) >= 0.0
+
+
+def test_the_rise_as_files_write_it() -> None:
+    latency = Latency.bpr([2.0, 0.0, 1.0], [0.15, 3.0, 0.0], 1.0, 4.0)
+    np.testing.assert_allclose(latency.b, [0.15, 0.0, 0.0])
+    assert len(latency) == 3
+
+
+def test_own_functions_are_tried_before_they_are_used() -> None:
+    base = Latency.affine([1.0, 1.0], [1.0, 1.0])
+
+    def check(cost, slope, expected: str) -> None:
+        with pytest.raises(InvalidInput) as caught:
+            base.with_own(cost, slope, links=[1]).check_own(10.0)
+        assert expected in str(caught.value)
+
+    base.check_own(10.0)  # nothing to try
+    base.with_own(lambda link, v: v + 1.0, lambda link, v: 1.0).check_own(10.0)
+    check(lambda link, v: np.inf, lambda link, v: 1.0, "latency of link 1 at flow 0 = (inf, 1.0): expected finite")
+    check(lambda link, v: v, lambda link, v: -1.0, "latency of link 1 at flow 0 = (0.0, -1.0)")
+    check(lambda link, v: abs(v - 2.0), lambda link, v: 1.0, "latency of link 1 at flow 0.1 = (1.9, 1.0)")
+
+
+@pytest.mark.parametrize("power", [0.0, 0.5, 1.0, 1.5, 4.0, 7.0])
+@pytest.mark.parametrize("flow", [0.0, 1e-9, 0.3, 2.0])
+def test_one_link_in_the_compiled_code(power: float, flow: float) -> None:
+    from pzos.networks.latency import FLOW, SLOPE, TIME, refresh
+
+    latency = Latency.bpr([1.5], [0.4], [0.7], [power])
+    state = np.array([[flow, 0.0, 0.0]])
+    refresh(latency.law(np.arange(1)), state)
+    assert state[0, FLOW] == flow
+    assert state[0, TIME] == pytest.approx(float(latency.time(np.array([flow]))[0]), rel=1e-5)
+    if power >= 1.0 or flow > 1e-6:  # the slope of lower powers is cut off near 0
+        assert state[0, SLOPE] == pytest.approx(float(latency.slope(np.array([flow]))[0]), rel=1e-9, abs=1e-12)
+    assert np.isfinite(state).all()

@@ -7,11 +7,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import pzos
 from pzos.base.errors import InvalidInput
 from pzos.networks import (
+    Demand,
+    Latency,
     Network,
     toll_report,
 )
+from pzos.networks.objectives import TollSetting
 
 
 @pytest.mark.parametrize("objective", ["revenue", "travel_time", "emissions", "toll_squares",
@@ -90,3 +94,43 @@ def test_the_report_splits_costs_by_class(city: Network) -> None:
     trips = city.demand.total / 2
     paid = sum(rows[f"toll per trip (money), {name}"][1] for name in ("poor", "rich")) * trips
     assert paid == pytest.approx(report.revenue, rel=1e-9)
+
+
+def test_a_mix_is_the_weighted_sum_of_its_parts(city: Network) -> None:
+    weights = {"revenue": 2.0, "travel_time": -0.5, "toll_squares": -3.0}
+    x, y = np.array([0.3, 0.1]), city.assign().flow
+    mixed = city.toll_problem([4, 8], weights).leader(x, y)
+    parts = {name: city.toll_problem([4, 8], name, x0=0.0).leader(x, y) for name in weights}
+    assert mixed.value == pytest.approx(sum(w * parts[name].value for name, w in weights.items()))
+    for side in ("grad_x", "grad_y"):
+        expected = sum(w * getattr(parts[name], side) for name, w in weights.items())
+        np.testing.assert_allclose(getattr(mixed, side), expected)
+
+
+def test_emissions_by_hand() -> None:
+    network = Network.from_arrays(
+        [0], [1], Latency.affine([2.0], 0.0), Demand.from_list([0], [1], [10.0]), length=[1.0]
+    )
+    setting = TollSetting(network, np.array([0]))
+    assert setting.drives_plausibly()
+    part = setting.emissions(np.zeros(1), np.array([10.0]))
+    assert part.value == pytest.approx(10.0 * 0.2038 * 2.0 * np.exp(0.7962 / 2.0))
+    assert not TollSetting(replace(network, length=np.zeros(1)), np.array([0])).drives_plausibly()
+
+
+def test_leaders_and_leader_values_are_taken_as_they_are(city: Network) -> None:
+    leader = pzos.leader_from_functions(lambda x, y: 0.0, lambda x, y: 0 * x, lambda x, y: 0 * y)
+    assert city.toll_problem([3], leader).leader is leader
+    value = pzos.LeaderValue(2.0, np.zeros(1), np.zeros(city.links))
+    assert city.toll_problem([3], lambda x, v: value).leader.value(np.zeros(1), np.zeros(city.links)) == 2.0
+
+
+def test_links_of_a_report_are_sorted_by_the_size_of_their_toll(city: Network) -> None:
+    tolls = np.zeros(city.links)
+    tolls[[2, 5, 9]] = 0.1, -0.3, 0.2
+    report = toll_report(city.assign(), city.assign(tolls), np.array([2, 5, 7, 9]))
+    rows = report.link_rows(3)
+    assert [row[1] for row in rows] == [-0.3, 0.2, 0.1]
+    ends = f"{city.node_ids[city.tail[5]]} -> {city.node_ids[city.head[5]]}"
+    assert rows[0] == (ends, -0.3, report.before.flow[5], report.after.flow[5])
+    assert report.time_saved == report.before.total_travel_time - report.after.total_travel_time

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from pzos.base.errors import InvalidInput
 from pzos.networks import (
@@ -19,6 +21,7 @@ from pzos.networks import (
     write_tntp,
     write_tntp_flow,
 )
+from roads import road_networks
 
 NET = """<NUMBER OF ZONES> 2\t
 <NUMBER OF NODES> 4
@@ -196,3 +199,114 @@ def test_flow_files_must_fit_the_network(tmp_path: Path) -> None:
         path.write_text(text, encoding="utf-8")
         with pytest.raises(InvalidInput, match=expected):
             read_tntp_flow(path, network)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("NODES> 4", "NODES> inf", "Small_net.tntp:2: <NUMBER OF NODES> 'inf': expected a number"),
+        ("NODES> 4", "NODES>", "Small_net.tntp:2: <NUMBER OF NODES> '': expected a number"),
+        ("<NUMBER OF NODES> 4\n", "", "<NUMBER OF NODES> is missing: expected a metadata line"),
+        ("LINKS> 5", "LINKS> few", "Small_net.tntp:4: <NUMBER OF LINKS> 'few': expected a number"),
+        ("<END OF", "<TOLL FACTOR> dear\n<END OF", "Small_net.tntp:6: <TOLL FACTOR> 'dear': expected a number"),
+        ("\t1\t3\t10\t2", "\t1.5\t3\t10\t2", "Small_net.tntp:10: init node 1.5: expected a node number from 1 to 4"),
+        ("\t1\t3\t10\t2", "\tinf\t3\t10\t2", "Small_net.tntp:10: init node inf: expected a node number"),
+        ("\t1\t3\t10\t2", "\tnan\t3\t10\t2", "Small_net.tntp:10: init node nan: expected a node number"),
+        ("\t1\t3\t10\t2", "\t1\t3\t10\t-2", "Small_net.tntp:10: length -2: expected a finite number >= 0"),
+        ("1.3E-10\t3.5038", "-1\t3.5038", "Small_net.tntp:12: b -1: expected a finite number >= 0"),
+        ("1.3E-10\t3.5038", "1\tinf", "Small_net.tntp:12: power inf: expected a finite number >= 0"),
+    ],
+)
+def test_more_faults_of_a_network(tmp_path: Path, old: str, new: str, expected: str) -> None:
+    assert old in NET
+    assert expected in message(tmp_path, NET.replace(old, new, 1))
+
+
+def test_a_network_without_links_says_so(tmp_path: Path) -> None:
+    header = NET[: NET.index("\t1\t3")].replace("LINKS> 5", "LINKS> 0")
+    assert "no link found: expected one row per link after <END OF METADATA>" in message(tmp_path, header)
+
+
+def test_the_line_numbers_of_several_faults(tmp_path: Path) -> None:
+    found = message(tmp_path, NET.replace("\t10\t5\t1.5\t", "\tx\t5\t1.5\t").replace("\t4\t2\t1\t1", "\t4\t8\t1\t1"))
+    assert "2 faults" in found
+    assert found.index("Small_net.tntp:11: capacity 'x'") < found.index("Small_net.tntp:13: term node 8")
+
+
+def test_node_and_flow_files_with_faults_name_the_line(tmp_path: Path) -> None:
+    path = tmp_path / "n_node.tntp"
+    path.write_text("node x y\n1 0 0;\n2 zero 0;\n3 1;\nnan 0 0\n", encoding="utf-8")
+    with pytest.raises(InvalidInput) as caught:
+        read_tntp_nodes(path, 4)
+    for expected in (
+        "n_node.tntp:3: '2 zero 0;': expected node, x, y",
+        "n_node.tntp:4: '3 1;'",
+        "n_node.tntp:5: node nan",
+    ):
+        assert expected in str(caught.value)
+    network = read_tntp(*written(tmp_path))
+    path.write_text("from to volume cost\n1 3 9 0\n1 3 9 0\n1.5 3 1 1\n4 2\n", encoding="utf-8")
+    with pytest.raises(InvalidInput) as caught:
+        read_tntp_flow(path, network)
+    for expected in (
+        "n_node.tntp:3: link 1 -> 3: expected a link of the network, once",
+        "n_node.tntp:4: link 1.5 -> 3: expected a link of the network",
+        "n_node.tntp:5: '4 2': expected from, to, volume, cost",
+        "link 4 -> 2 is missing: expected every link of the network",
+    ):
+        assert expected in str(caught.value)
+
+
+def test_a_flow_file_may_leave_out_the_costs(tmp_path: Path) -> None:
+    network = read_tntp(*written(tmp_path))
+    path = tmp_path / "flow"
+    path.write_text("1 3 9\n3 4 5;\n3 : 4 : 4\n4 2 9\n4 3 0\n", encoding="utf-8")
+    volume, cost = read_tntp_flow(path, network)
+    assert volume.tolist() == [9, 5, 4, 9, 0]
+    assert np.isnan(cost).all()
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(road_networks(), st.integers(0, 2), st.floats(0.0, 2.0), st.floats(0.0, 2.0), st.booleans())
+def test_every_network_of_one_class_comes_back(
+    tmp_path: Path, network: Network, first_thru: int, toll_factor: float, distance_factor: float, drawn: bool
+) -> None:
+    places = np.linspace(-1.0, 1.0, 2 * network.nodes).reshape(-1, 2) if drawn else None
+    whole = replace(
+        network, first_thru=first_thru, toll_factor=toll_factor, distance_factor=distance_factor, coordinates=places,
+        toll=network.length / 3.0, link_type=np.arange(network.links),
+    )  # fmt: skip
+    net, trips, node = (tmp_path / f"w_{kind}.tntp" for kind in ("net", "trips", "node"))
+    node.unlink(missing_ok=True)
+    write_tntp(whole, net, trips, node if drawn else None)
+    back = read_tntp(net, trips)
+    for name in ("nodes", "zones", "first_thru", "toll_factor", "distance_factor"):
+        assert getattr(back, name) == getattr(whole, name)
+    for name in ("tail", "head", "length", "toll", "link_type"):
+        np.testing.assert_array_equal(getattr(back, name), getattr(whole, name))
+    for name in ("base", "capacity", "power"):
+        np.testing.assert_array_equal(getattr(back.latency, name), getattr(whole.latency, name))
+    np.testing.assert_allclose(back.latency.rise, whole.latency.rise, rtol=1e-15)
+    np.testing.assert_array_equal(back.demand.matrix(back.nodes), whole.demand.matrix(back.nodes))
+    assert (back.coordinates is None) is not drawn
+    if drawn:
+        np.testing.assert_array_equal(back.coordinates, places)
+
+
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(road_networks())
+def test_every_flow_comes_back_to_the_last_bit(tmp_path: Path, network: Network) -> None:
+    net, trips, flow = (tmp_path / f"f_{kind}.tntp" for kind in ("net", "trips", "flow"))
+    write_tntp(network, net, trips)
+    back = read_tntp(net, trips)
+    answer = back.assign()
+    write_tntp_flow(answer, flow)
+    volume, cost = read_tntp_flow(flow, back)
+    np.testing.assert_array_equal(volume, answer.flow)
+    np.testing.assert_array_equal(cost, answer.cost[0])
+
+
+def test_own_latencies_do_not_fit_the_format(tmp_path: Path, city: Network) -> None:
+    own = replace(city, latency=city.latency.with_own(lambda link, flow: flow, lambda link, flow: 1.0))
+    with pytest.raises(InvalidInput, match="expected BPR or affine latencies; TNTP knows no others"):
+        write_tntp(own, tmp_path / "net", tmp_path / "trips")

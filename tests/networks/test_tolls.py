@@ -145,3 +145,58 @@ def test_the_choices_of_a_search_are_worth_what_it_says():
     none, uniform, best = found.choices().values()
     assert [value_at(problem, x) for x in (none, uniform, best)] == [found.untolled, found.uniform.value, found.value]
     assert found.value <= found.uniform.value <= found.untolled
+
+
+def test_a_problem_tells_its_name_and_start(city: Network) -> None:
+    problem = city.toll_problem([0, 1], {"revenue": 1.0, "travel_time": -0.2}, x0=[0.1, 0.2])
+    assert problem.name == f"tolls on 2 links of {city.name} for 1 revenue + -0.2 travel_time"
+    assert problem.sense == "max"
+    assert problem.x0.tolist() == [0.1, 0.2]
+    assert city.toll_problem([0], "travel_time", sense="max", x0=0.0).sense == "max"
+
+
+def test_travel_time_starts_from_marginal_costs(city: Network) -> None:
+    started = city.toll_problem(None, "travel_time")
+    flow = city.assign().flow
+    assert started.x0.any()
+    assert np.all(started.x0 >= 0.0)
+    *_, last = marginal_cost_trials(started, 6)
+    np.testing.assert_array_equal(started.x0, last.x)
+    assert last.value < float(flow @ city.latency.time(flow))
+    assert not city.toll_problem(None, "travel_time", follower=lambda x: flow).x0.any()
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"gap": 0.0}, "gap = 0.0: expected a number between 0 and 1; 1e-10 is usual"),
+        ({"classes": []}, "classes = []: expected numbers out of [0]; see .classes"),
+        ({"objective": {}}, "objective = {}: expected names out of ['emissions', 'revenue', 'toll_squares',"),
+        ({"objective": 3}, "objective = 3: expected a name, a mix of names, or a function; see SENSES"),
+        ({"objective": {"revenue": np.nan}}, "objective['revenue'] = nan: expected a finite number"),
+        ({"links": []}, "links = []: expected at least one link; leave it out for all links"),
+    ],
+)
+def test_messages_of_a_toll_problem(options: dict[str, object], expected: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        pigou().toll_problem(**options)
+    assert expected in str(caught.value)
+
+
+def test_tolls_fill_the_rows_of_those_who_pay() -> None:
+    three = pigou().with_classes([1.0, 2.0, 3.0])
+    table = TollFollower(three, np.array([1]), (0, 2), 1e-9).tolls(np.array([0.4]))
+    assert table.tolist() == [[0.0, 0.4], [0.0, 0.0], [0.0, 0.4]]
+
+
+def test_the_uniform_toll_stays_in_the_set_and_counts_its_queries() -> None:
+    problem = pigou().toll_problem([1], "revenue", upper=0.3)
+    found = best_uniform(problem, 1.0, 5)
+    assert (found.toll, found.queries) == (0.3, 5)
+    assert found.value == pytest.approx(0.3 * 0.7)
+
+
+def test_a_search_needs_queries_left_for_itself() -> None:
+    problem = pigou().toll_problem([1], "revenue", upper=1.0)
+    with pytest.raises(InvalidInput, match=r"(?s)2 faults.*marginal = -1: expected a number >= 0.*queries = 3"):
+        optimise_tolls(problem, 1.0, marginal=-1, uniform=4, queries=3)

@@ -7,7 +7,7 @@ import pytest
 
 from pzos.base.errors import MissingExtra
 from pzos.methods.smoothing import PZOS, ZOS
-from pzos.study.run import solve
+from pzos.solving import solve
 from pzos.testing import small_problem
 
 pytest.importorskip("matplotlib")

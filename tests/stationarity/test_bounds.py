@@ -1,4 +1,4 @@
-from math import sqrt
+from math import log, sqrt
 
 import numpy as np
 import pytest
@@ -26,7 +26,7 @@ def test_the_squared_norm_is_estimated_without_bias() -> None:
 
 
 @pytest.mark.parametrize(("d", "count"), [(20, 200), (5, 60), (100, 60), (300, 60), (2, 30)])
-@pytest.mark.parametrize("share", [0.0, 0.5, 2.0])
+@pytest.mark.parametrize("share", [0.1, 0.5, 2.0])
 @pytest.mark.parametrize("along", [0, 1])
 def test_coverage_in_few_and_many_dimensions(d: int, count: int, share: float, along: int) -> None:
     mean, response = np.zeros(d), np.zeros(d)
@@ -55,14 +55,46 @@ def test_no_noise_means_no_excess() -> None:
     assert norm_upper_bound(np.zeros((20, 3))).upper == 0.0
 
 
+@pytest.mark.parametrize(("d", "count"), [(2, 30), (20, 200), (300, 60)])
+def test_with_mean_zero_the_bound_is_as_small_as_the_noise_allows(d: int, count: int) -> None:
+    """Any bound covers a mean of zero; what can go wrong there is that it says too much or nothing at all."""
+    response = np.eye(1, d)[0]
+    uppers = np.array([norm_upper_bound(paper_estimates(s, count, np.zeros(d), response)).upper for s in range(100)])
+    noise = sqrt((d - 1.0) / count)  # the standard error of the mean: E|g|^2 = d - 1
+    assert uppers.max() < 4.5 * noise
+    assert np.median(uppers) > 0.1 * noise * d**-0.25
+
+
 def test_the_finite_sample_bound_covers_and_needs_a_true_bound() -> None:
-    response = np.array([1.0, 0.0, 0.0])
+    # E g = mean; |g| <= |mean - response| + 3 = 3.5 and E|g|^2 = 1/4 - 1 + 3 = 2.25
+    mean, response = np.array([0.5, 0.0, 0.0]), np.array([1.0, 0.0, 0.0])
+    excess = []
     for seed in range(100):
-        samples = paper_estimates(seed, 50, np.zeros(3), response)
-        assert finite_sample_bound(samples, largest=4.0, second_moment=3.0).upper >= 0.0
-        assert finite_sample_bound(samples, 4.0, 3.0).upper > norm_upper_bound(samples).upper
+        samples = paper_estimates(seed, 50, mean, response)
+        bound = finite_sample_bound(samples, largest=3.5, second_moment=2.25)
+        assert bound.upper >= 0.5
+        assert bound.upper > norm_upper_bound(samples).upper
+        assert finite_sample_bound(samples, 3.5).upper > bound.upper, "without a second moment it is wider"
+        excess.append(bound.upper - np.linalg.norm(bound.mean))
+    level = log(2.0 / 0.05)
+    assert excess == pytest.approx([2.0 * 3.5 * level / 50 + sqrt(2.0 * 2.25 * level / 50)] * 100)
     with pytest.raises(InvalidInput, match="a bound on"):
         finite_sample_bound(samples, largest=0.1)
+    with pytest.raises(InvalidInput, match="second_moment"):
+        finite_sample_bound(samples, largest=4.0, second_moment=0.0)
+
+
+def test_the_finite_sample_estimate_of_the_square_has_no_bias() -> None:
+    mean, response = np.array([0.5, 0.0, 0.0]), np.array([0.0, 1.0, 0.0])
+    squares = [finite_sample_bound(paper_estimates(s, 10, mean, response), 5.0).squared for s in range(3000)]
+    assert abs(np.mean(squares) - 0.25) < 4 * np.std(squares) / sqrt(len(squares))
+    assert finite_sample_bound(np.array([[3.0, 4.0]]), 5.0).squared == 25.0
+
+
+def test_a_prediction_of_unknown_shape_widens_the_bound() -> None:
+    samples = paper_estimates(1, 60, np.ones(4), np.eye(1, 4)[0])
+    assert norm_upper_bound(samples, predicted=True).upper > norm_upper_bound(samples).upper
+    assert norm_upper_bound(samples, allowance=0.25).upper == norm_upper_bound(samples).upper + 0.25
 
 
 def test_faults() -> None:

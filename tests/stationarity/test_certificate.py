@@ -7,8 +7,7 @@ import pzos
 from pzos.base.errors import FollowerFailure, InvalidInput
 from pzos.base.keys import Keys, Role
 from pzos.stationarity import CertificateSolver, certify
-from pzos.stationarity.normals import normal_near
-from pzos.stationarity.pilot import fit_prediction, gradient_samples, pilot_size
+from pzos.stationarity.certificate import fit_prediction, gradient_samples, normal_near, pilot_size
 
 from .instances import kinked_problem, linear_problem
 
@@ -205,7 +204,7 @@ def test_a_follower_that_always_fails_is_reported() -> None:
 
 def test_faults() -> None:
     problem, _, _ = linear_problem(3, 1.0)
-    with pytest.raises(InvalidInput, match=r"(?s)delta.*directions.*confidence"):
+    with pytest.raises(InvalidInput, match=r"(?s)delta.*confidence.*directions"):
         CertificateSolver(delta=0.0, directions=3, confidence=2.0)
     with pytest.raises(InvalidInput, match="at most delta"):
         CertificateSolver(delta=0.1, radius=0.2)

@@ -1,36 +1,80 @@
+from itertools import combinations
+
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
 import pzos
-from pzos.base.errors import InvalidInput
+from pzos.base.errors import InvalidInput, NotConverged
 from pzos.base.keys import Keys, Role
 from pzos.stationarity import HullSolver, certify_hull, min_norm_point
 
 from .instances import random_instance
 
 
-def by_nnls(points: np.ndarray) -> float:
-    """The same smallest norm by scipy's NNLS: minimise |P'w|^2 + (1 - sum w)^2, then normalise the weights."""
-    from scipy.optimize import nnls
+def by_enumeration(points: np.ndarray) -> float:
+    """The smallest norm by trying every set of at most d + 1 points: the nearest point is inside one of their hulls."""
+    best = np.inf
+    for count in range(1, min(len(points), points.shape[1] + 1) + 1):
+        for chosen in combinations(points, count):
+            rows = np.array(chosen)
+            system = np.block([[rows @ rows.T, np.ones((count, 1))], [np.ones((1, count)), np.zeros((1, 1))]])
+            weights = np.linalg.lstsq(system, np.append(np.zeros(count), 1.0), rcond=None)[0][:count]
+            if weights.min() >= -1e-12 and abs(weights.sum() - 1.0) < 1e-9:
+                best = min(best, float(np.linalg.norm(weights @ rows)))
+    return best
 
-    scale = np.abs(points).max() or 1.0
-    system = np.vstack([points.T / scale, np.ones(len(points))])
-    weights, _ = nnls(system, np.append(np.zeros(points.shape[1]), 1.0))
-    return float(np.linalg.norm(points.T @ (weights / weights.sum())))
+
+def by_quadratic_programme(points: np.ndarray) -> float:
+    """The smallest norm by SLSQP on the weights."""
+    from scipy.optimize import minimize
+
+    gram = points @ points.T
+    found = minimize(
+        lambda w: (w @ gram @ w, 2.0 * gram @ w), np.full(len(points), 1.0 / len(points)), jac=True, method="SLSQP",
+        bounds=[(0.0, None)] * len(points), constraints={"type": "eq", "fun": lambda w: w.sum() - 1.0},
+        options={"ftol": 1e-15, "maxiter": 1000},
+    )  # fmt: skip
+    return float(np.linalg.norm(found.x @ points))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 10**6), st.integers(1, 7), st.integers(1, 3), st.floats(0.0, 2.0))
+def test_the_smallest_norm_is_that_of_the_nearest_face(seed: int, count: int, d: int, shift: float) -> None:
+    points = Keys(seed).generator(Role.INSTANCE).standard_normal((count, d)) + shift
+    assert min_norm_point(points).norm == pytest.approx(by_enumeration(points), abs=2e-12)
+
+
+@settings(max_examples=40, deadline=None)
 @given(st.integers(0, 10**6), st.integers(1, 40), st.integers(1, 8), st.floats(0.0, 2.0))
-def test_wolfe_agrees_with_nnls(seed: int, count: int, d: int, shift: float) -> None:
+def test_the_smallest_norm_agrees_with_an_independent_quadratic_programme(
+    seed: int, count: int, d: int, shift: float
+) -> None:
     points = Keys(seed).generator(Role.INSTANCE).standard_normal((count, d)) + shift
     found = min_norm_point(points)
-    assert found.norm == pytest.approx(by_nnls(points), abs=1e-7)
+    assert found.norm <= by_quadratic_programme(points) + 1e-9
     assert found.weights.min() >= 0.0
     assert found.weights.sum() == pytest.approx(1.0, abs=1e-12)
     assert np.allclose(found.weights @ points, found.point, atol=1e-9)
     assert found.at_least <= found.norm * (1 + 1e-12)
     assert found.norm**2 - found.at_least * found.norm <= 1e-10 * max(1.0, np.abs(points).max() ** 2)
+
+
+def test_hulls_with_many_equal_and_nearly_equal_points_are_proved_too() -> None:
+    draw = Keys(3).generator(Role.INSTANCE)
+    for d in (2, 5, 30):
+        few = draw.standard_normal((4, d)) + 0.5
+        points = np.repeat(few, 20, axis=0)
+        expected = by_enumeration(few)
+        assert min_norm_point(points).norm == pytest.approx(expected, abs=1e-11)
+        jittered = points * (1.0 + 1e-13 * draw.standard_normal(points.shape))
+        assert min_norm_point(jittered).norm == pytest.approx(expected, abs=1e-9)
+
+
+def test_a_gap_that_is_not_reached_is_an_error() -> None:
+    points = Keys(1).generator(Role.INSTANCE).standard_normal((30, 6)) + 1.0
+    with pytest.raises(NotConverged, match="the gap is"):
+        min_norm_point(points, tolerance=-1.0)
 
 
 def test_degenerate_hulls() -> None:

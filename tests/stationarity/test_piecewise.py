@@ -4,8 +4,7 @@ from hypothesis import given, strategies as st
 
 from pzos.base.errors import InvalidInput, NotConverged
 from pzos.stationarity import Interval, certify_hull, goldstein_interval, partial_goldstein_interval, threshold
-from pzos.stationarity.examples import draw, full_not_partial, partial_not_full
-from pzos.stationarity.piecewise import Piece, PiecewiseResponse, smooth_range
+from pzos.stationarity.piecewise import Piece, PiecewiseResponse, draw, full_not_partial, partial_not_full, smooth_range
 
 DELTAS = np.linspace(0.01, 2.0, 200)  # contains 1/2, 1 and 3/2 exactly
 

@@ -3,7 +3,7 @@ import pytest
 
 from pzos.base.errors import InvalidInput
 from pzos.stationarity import SmoothingSolver, smoothed_objects
-from pzos.stationarity.examples import full_not_partial
+from pzos.stationarity.piecewise import full_not_partial
 
 from .instances import kinked_problem, linear_problem
 

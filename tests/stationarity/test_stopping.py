@@ -7,7 +7,6 @@ import pzos
 from pzos.base.errors import InvalidInput
 from pzos.base.types import Purpose
 from pzos.stationarity import StopWhenStationary, certify
-from pzos.stationarity.stopping import latest_certificate
 
 from .instances import linear_problem, random_instance
 
@@ -30,7 +29,7 @@ def test_it_stops_at_a_stationary_point_and_the_point_is_one() -> None:
         StopWhenStationary(pzos.PZOS(step=0.02, radius=0.05), delta=0.1, epsilon=0.3), problem, steps=20000
     )
     assert study.stop is pzos.Stop.STATIONARY
-    report = latest_certificate(study.state)
+    report = study.result().certificate
     assert report is not None
     assert report.x is study.state.x
     assert certify(problem, study.state.x, delta=0.1, seed=99).stationary(0.3)
@@ -60,7 +59,7 @@ def test_confidence_is_spread_over_the_looks() -> None:
     solver = StopWhenStationary(pzos.PZOS(step=1e-3, radius=0.05), delta=0.1, epsilon=1e-9, first=20)
     study, _ = solved(solver, problem, steps=1500)
     state = study.state
-    report = latest_certificate(state)
+    report = study.result().certificate
     k = state.checks  # type: ignore[attr-defined]
     assert report is not None
     assert report.confidence == pytest.approx(1 - 0.05 / (k * (k + 1)))
@@ -105,7 +104,7 @@ def test_a_memory_inside_is_used() -> None:
     A = np.column_stack([problem.follower.respond(e, None).y - zero for e in np.eye(6)])
     solver = StopWhenStationary(Remembering(lambda u: A.T @ u), delta=0.1, epsilon=1e-12, first=20)
     study, _ = solved(solver, problem, steps=200)
-    report = latest_certificate(study.state)
+    report = study.result().certificate
     assert report is not None
     assert report.partial.upper - report.partial.estimate <= 1e-9 * report.partial.upper
 
@@ -122,13 +121,13 @@ def test_the_memory_of_memory_pzos_narrows_the_first_certificate() -> None:
         # 16 directions for 12 dimensions: too few for the pilot alone to remove the noise
         solver = StopWhenStationary(inner, delta=0.1, epsilon=1e-12, first=16, growth=1.0)
         study, _ = solved(solver, problem, queries=1000)
-        report = latest_certificate(study.state)
+        report = study.result().certificate
         assert report is not None
         excesses.append((report.partial.upper - report.partial.estimate) / unit)
     assert excesses[0] < 0.1 * excesses[1]
 
 
 def test_other_states_have_no_certificate_and_faults_are_named() -> None:
-    assert latest_certificate(object()) is None
+    assert pzos.Study(random_instance(3).problem.known(), pzos.PZOS(), steps=1).result().certificate is None
     with pytest.raises(InvalidInput, match=r"(?s)solver.*delta.*share"):
         StopWhenStationary(pzos.PZOS, delta=0.0, epsilon=0.1, share=2.0)  # type: ignore[arg-type]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -21,13 +22,17 @@ class Kept:
 
     def __init__(self) -> None:
         self.events: list[Event] = []
-        self.closed = False
+        self.open: list[tuple[int, int]] = []
+        self.closed = ""
+
+    def asked(self, queries: Sequence[Query]) -> None:
+        self.open = [query[:2] for query in queries]
 
     def append(self, query: Query, response: Response, elapsed: float) -> None:
         self.events.append(Event(query, response, elapsed))
 
-    def close(self) -> None:
-        self.closed = True
+    def close(self, stop: str = "") -> None:
+        self.closed = stop
 
 
 def study(solver: Any, steps: int = 5, **settings: Any) -> pzos.Study:
@@ -39,7 +44,8 @@ def kept_run(solver: Any, steps: int = 5) -> tuple[list[Event], pzos.Result]:
     with study(solver, steps) as run:
         run.keep(keeper)
         result = finish(run, problem())
-    assert keeper.closed
+    assert keeper.closed == "all steps were taken"
+    assert keeper.events[-1].query[:2] in keeper.open
     return keeper.events, result
 
 

@@ -10,7 +10,9 @@ class PzosError(Exception):
 
 
 class InvalidInput(PzosError, ValueError):
-    """What the caller gave cannot be used; the message lists every fault found."""
+    """What the caller gave cannot be used; the message lists every fault found, and so does ``faults``."""
+
+    faults: tuple[str, ...] = ()
 
 
 class InvalidAnswer(PzosError, ValueError):

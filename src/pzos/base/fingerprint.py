@@ -7,17 +7,19 @@ the replay, which compares every stored query bit for bit with the one the solve
 from __future__ import annotations
 
 import dataclasses
+import json
 import re
 import sys
 from collections.abc import Mapping
 from enum import Enum
 from hashlib import blake2b
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 
-from pzos.base.rows import as_bytes
+from pzos.base.frames import as_bytes
 
 #: Arrays up to this length are kept number by number, so that a difference can be shown.
 _SHOWN_ENTRIES = 20
@@ -50,6 +52,42 @@ def describe_function(function: Any) -> str:
     """Return ``module:name`` of a function, or of the type of a callable object."""
     named = function if hasattr(function, "__qualname__") else type(function)
     return f"{_module_name(named.__module__)}:{named.__qualname__}"
+
+
+def name_of(function: Any) -> str:
+    """Return a name that tells ``function`` from every other one that computes otherwise; "" if none can be derived.
+
+    >>> name_of(np.linalg.norm), name_of(lambda x: x)
+    ('numpy.linalg:norm', '')
+    """
+    if isinstance(function, np.ufunc):
+        return f"numpy:{function.__name__}"
+    if dataclasses.is_dataclass(function) and not isinstance(function, type):
+        kind: Any = type(function)
+        fields = [getattr(function, field.name) for field in dataclasses.fields(function)]
+        if not kind.__dataclass_params__.frozen or not all(map(_is_told_apart, fields)):
+            return ""
+        told = json.dumps(describe(function), sort_keys=True).encode()
+        return f"{_type_name(kind)}:{blake2b(told, digest_size=12).hexdigest()}"
+    owner = getattr(function, "__self__", None)
+    if owner is not None and not isinstance(owner, ModuleType):
+        return f"{name}.{function.__name__}" if (name := name_of(owner)) else ""
+    qualified = getattr(function, "__qualname__", "")
+    unknown = not qualified or "<" in qualified or getattr(function, "__closure__", None)
+    return "" if unknown else describe_function(function)
+
+
+def _is_told_apart(value: Any) -> bool:
+    """Tell whether :func:`describe` gives two values the same words only if they are the same."""
+    if value is None or isinstance(value, bool | str | int | float | np.number | Enum):
+        return True
+    if isinstance(value, np.ndarray):
+        return value.dtype.kind in "iufb"
+    if isinstance(value, Mapping):
+        return all(map(_is_told_apart, value.values()))
+    if isinstance(value, list | tuple):
+        return all(map(_is_told_apart, value))
+    return bool(name_of(value))
 
 
 def differences(stored: Any, present: Any, where: str = "") -> list[str]:

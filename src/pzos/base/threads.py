@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
-from functools import cache, wraps
-from typing import TYPE_CHECKING, ParamSpec, TypeVar
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from threadpoolctl import ThreadpoolController
@@ -27,9 +28,6 @@ ONE_THREAD = dict.fromkeys(
     "1",
 )
 
-P = ParamSpec("P")
-R = TypeVar("R")
-
 
 @cache
 def _controller() -> ThreadpoolController:
@@ -40,15 +38,20 @@ def _controller() -> ThreadpoolController:
     return ThreadpoolController()
 
 
-def one_blas_thread(method: Callable[P, R]) -> Callable[P, R]:
-    """Decorate a method so that BLAS runs on one thread inside it, and as before after it."""
+@cache
+def blas_kernels() -> str:
+    """Return the BLAS libraries that are loaded and the kind of processor each has chosen its code for."""
+    from threadpoolctl import threadpool_info
 
-    @wraps(method)
-    def held(*args: P.args, **kwargs: P.kwargs) -> R:
-        with _controller().limit(limits=1, user_api="blas"):
-            return method(*args, **kwargs)
+    loaded = [info for info in threadpool_info() if info["user_api"] == "blas"]
+    return ", ".join(sorted({f"{info['internal_api']} {info.get('architecture', '')}".strip() for info in loaded}))
 
-    return held
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Hold BLAS to one thread, and leave it as it was before; ``@one_blas_thread()`` holds it inside a function."""
+    with _controller().limit(limits=1, user_api="blas"):
+        yield
 
 
 @cache

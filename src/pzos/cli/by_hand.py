@@ -20,11 +20,11 @@ import numpy as np
 
 from pzos.base.checks import Faults
 from pzos.base.errors import InvalidInput
-from pzos.base.rows import StoredAnswer, as_bytes
+from pzos.base.frames import as_bytes
 from pzos.base.types import Query, Vector
 from pzos.cli.printing import add_json, emit
 from pzos.cli.studies import add_study, described, limits_of, open_study
-from pzos.durable.journal import Journal
+from pzos.durable.log import Log, StoredAnswer, read_study
 from pzos.study.study import Study
 
 
@@ -121,7 +121,7 @@ def _checked(file: Path, study: Study, answers: list[Told]) -> list[Told]:
     asked = {} if study.done else {(query.step, query.index): query for query in study.ask()}
     stored = _stored(study)
     fresh: dict[tuple[int, int], Told] = {}
-    length = next((len(row.y) // 8 for rows in stored.values() for row in rows if row.y), None)
+    length = next((row.y.size for rows in stored.values() for row in rows if row.y.size), None)
     for told in answers:
         where, address = f"answer {told.step}.{told.index}", (told.step, told.index)
         length = told.y.size if length is None and not told.failure else length
@@ -129,7 +129,10 @@ def _checked(file: Path, study: Study, answers: list[Told]) -> list[Told]:
             _check_new(faults, where, told, asked[address], length)
             fresh[address] = told
         elif address in stored:
-            same = any(row.y == as_bytes(told.y) and bool(row.failure) == bool(told.failure) for row in stored[address])
+            same = any(
+                as_bytes(row.y) == as_bytes(told.y) and bool(row.failure) == bool(told.failure)
+                for row in stored[address]
+            )
             faults.check(same, where, told.y, "the answer told before", "a query has one answer: remove this row")
         else:
             faults.add(f"{where}: expected an open query; ask again with  pzos ask")
@@ -148,8 +151,8 @@ def _check_new(faults: Faults, where: str, told: Told, query: Query, length: int
 
 def _stored(study: Study) -> dict[tuple[int, int], list[StoredAnswer]]:
     found: dict[tuple[int, int], list[StoredAnswer]] = {}
-    if isinstance(study.journal, Journal):
-        for row in study.journal.all_answers():
+    if isinstance(study.journal, Log):
+        for row in read_study(study.journal.path).answers:
             found.setdefault((row.step, row.index), []).append(row)
     return found
 

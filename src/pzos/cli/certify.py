@@ -10,17 +10,13 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
-from typing import Any
 
-from pzos.answers.oracle import Oracle
 from pzos.base.checks import Faults
-from pzos.base.errors import FollowerFailure
 from pzos.base.types import Vector
 from pzos.cli.description import Source, add_names, sources
 from pzos.problem.problem import Problem, require_problem
-from pzos.stationarity.certificate import Certificate, CertificateSolver
-from pzos.stationarity.one_batch import known_at
-from pzos.study.run import drive
+from pzos.stationarity.certificate import CertificateSolver
+from pzos.stationarity.one_batch import report_on
 from pzos.study.study import Study
 
 
@@ -49,7 +45,7 @@ def run(args: argparse.Namespace) -> int:
     problem = require_problem("certify", source.problem)
     point = _point(source, problem, args.at)
     solver = CertificateSolver(args.delta, max((args.queries - 1) // 2, 0), confidence=args.confidence)
-    certificate = _certified(args, problem, point, solver)
+    certificate = report_on("certify", problem, solver, point, seed=args.seed, path=args.keep, progress=None)
     sys.stdout.write(f"{certificate!r}\n")
     return 0 if args.epsilon is None or certificate.stationary(args.epsilon, args.notion) else 1
 
@@ -60,17 +56,3 @@ def _point(source: Source, problem: Problem, at: str) -> Vector:
         result = study.result()
     points: dict[str, Vector] = {"last": result.x, "best": result.best_x, "random": result.random_x}
     return points[at]
-
-
-def _certified(args: argparse.Namespace, problem: Problem, x: Vector, solver: CertificateSolver) -> Certificate:
-    """Drive the certificate's own study, in memory or kept in a file."""
-    known = known_at("certify", problem.known(), x)
-    settings: dict[str, Any] = {"seed": args.seed, "steps": 1, "monitor": False}
-    opened = Study(known, solver, **settings) if args.keep is None else Study.open(args.keep, known, solver, **settings)
-    with opened as study:
-        drive(study, Oracle(problem.follower, seed=args.seed))
-    state: Any = study.state
-    if state.report is None:
-        raise FollowerFailure(f"certify: {study.failures} of {study.queries} queries failed: too few answers are left")
-    certificate: Certificate = state.report
-    return certificate

@@ -20,8 +20,8 @@ from pzos.methods.smoothing import PZOS, ZOS
 from pzos.methods.solver import AnySolver
 from pzos.methods.steps import Diminishing
 from pzos.report.drawing import BLACK, BLUE, GREEN, ORANGE, new_figure
+from pzos.solving import solve
 from pzos.study.result import Result
-from pzos.study.run import solve
 
 _QUERIES = 450
 _DEFAULT = "default"

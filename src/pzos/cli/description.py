@@ -47,13 +47,17 @@ _KEYS = {*_PROBLEM_KEYS, *_LIMITS, "problem", "solver", "seed", "monitor", "stud
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Description:
-    """What a TOML file says: the problem (its follower may be missing), the solver, the settings and the study file."""
+    """What a TOML file says: the problem (its follower may be missing), the solver, the settings and the study file.
+
+    ``by_default`` says that no solver was named, and ``solver`` is the default for the problem.
+    """
 
     problem: Problem
     has_follower: bool
     solver: Any
     settings: dict[str, Any]
     path: Path
+    by_default: bool = False
 
 
 def read_description(path: Path) -> Description:
@@ -71,7 +75,8 @@ def read_description(path: Path) -> Description:
     faults.check(hasattr(solver, "ask"), "solver", table.get("solver"), "a solver", 'try kind = "PZOS"')
     faults.raise_if_any()
     settings = {key: table[key] for key in (*_LIMITS, "seed", "monitor") if key in table}
-    return Description(problem, has_follower, solver, settings, folder / table.get("study", path.stem + ".study"))
+    place = folder / table.get("study", path.stem + ".study")
+    return Description(problem, has_follower, solver, settings, place, "solver" not in table)
 
 
 def _default_solver(problem: Problem) -> Any:

@@ -128,7 +128,7 @@ def _works() -> Finding:
     from pzos.methods.smoothing import PZOS
     from pzos.problem.leader import leader_from_functions
     from pzos.problem.problem import Problem
-    from pzos.study.run import solve
+    from pzos.solving import solve
 
     leader = leader_from_functions(lambda x, y: float(y.sum()), lambda x, y: 0 * x, lambda x, y: 0 * y + 1)
     try:

@@ -6,8 +6,7 @@ import argparse
 import sys
 
 from pzos.base.errors import InvalidInput
-from pzos.stationarity.constants import Constants, sharp_moment_constant
-from pzos.stationarity.schedules import NOTIONS, theorem_schedule
+from pzos.stationarity.theory import NOTIONS, Constants, sharp_moment_constant, theorem_schedule
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

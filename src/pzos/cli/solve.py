@@ -1,29 +1,36 @@
-"""``pzos solve PROBLEM``: solve in one go, here, in worker processes or on a Dask cluster.
+"""``pzos solve PROBLEM``: :func:`pzos.solve` in one go, here, in worker processes or on a Dask cluster.
 
-PROBLEM is a TOML file (see ``pzos init``) or a problem named as ``module:name`` or ``file.py:name``, then with a solver
-chosen by ``--solver``, ``--step``, ``--radius`` and ``--batch``. Nothing is kept; for a run that survives a crash use
-``pzos run``.
+PROBLEM is a TOML file (see ``pzos init``) or a problem named as ``module:name`` or ``file.py:name``. A solver is named
+in the TOML file, or by ``--solver`` with ``--step``, ``--radius`` and ``--batch``; without one the default method is
+used, and the result ends with its certificate. Nothing is kept; for a run that survives a crash use ``pzos run``.
 """
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pzos.base.errors import InvalidInput
-from pzos.cli.description import Description, load, made_from, read_description
+from pzos.cli.description import load, made_from, read_description
 from pzos.cli.printing import add_json, emit
-from pzos.cli.studies import add_running, limits_of, oracle_of, result_data
+from pzos.cli.studies import add_running, executor_of, limits_of, require_follower, result_data, tolerance_of
 from pzos.problem.problem import Problem
-from pzos.study.run import drive
-from pzos.study.study import Study
+from pzos.solving import solve
+
+
+class _Asked(NamedTuple):
+    """What is to be solved, by which solver (None: the default), until when."""
+
+    problem: Problem
+    solver: Any
+    settings: dict[str, Any]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of ``pzos solve``."""
     parser.add_argument("study", metavar="PROBLEM", help="STUDY.toml, module:name or file.py:name")
-    parser.add_argument("--solver", default="PZOS", help="the method, for a problem given by name (PZOS)")
+    parser.add_argument("--solver", default=None, help="the method, for a problem given by name (it is chosen)")
     parser.add_argument("--step", type=float, default=None, help="its step size")
     parser.add_argument("--radius", type=float, default=None, help="its smoothing radius")
     parser.add_argument("--batch", type=int, default=None, help="its directions per step")
@@ -34,20 +41,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Solve and print the result; exit code 130 if it was interrupted."""
-    description = _description(args)
-    settings = {**description.settings, **limits_of(args)}
-    with oracle_of(args, description) as oracle:
-        study = Study(description.problem.known(), description.solver, **settings)
-        result = drive(study, oracle)
-    emit(args, result_data(study, result), repr(result))
+    problem, solver, settings = _described(args) if args.study.endswith(".toml") else _named(args)
+    settings = {**settings, **limits_of(args), **({} if args.seed is None else {"seed": args.seed})}
+    failing = {"failure_rate": settings.pop("failure_rate")} if "failure_rate" in settings else {}
+    tolerant = failing or args.drop or args.attempts != 1 or args.timeout is not None
+    with executor_of(args) as executor:
+        tolerance = tolerance_of(args, **failing) if tolerant else None
+        result = solve(problem, solver, executor=executor, tolerance=tolerance, **settings)
+    emit(args, result_data(result), repr(result))
     return 130 if result.stop.name == "INTERRUPTED" else 0
 
 
-def _description(args: argparse.Namespace) -> Description:
-    seed = {} if args.seed is None else {"seed": args.seed}
-    if args.study.endswith(".toml"):
-        read = read_description(Path(args.study))
-        return Description(read.problem, read.has_follower, read.solver, {**read.settings, **seed}, read.path)
+def _described(args: argparse.Namespace) -> _Asked:
+    description = read_description(Path(args.study))
+    require_follower(args, description)
+    return _Asked(description.problem, None if description.by_default else description.solver, description.settings)
+
+
+def _named(args: argparse.Namespace) -> _Asked:
     found = load(args.study, Path.cwd())
     problem = found if isinstance(found, Problem) else found() if callable(found) else found
     if not isinstance(problem, Problem):
@@ -56,5 +67,9 @@ def _description(args: argparse.Namespace) -> Description:
         )
     given: dict[str, Any] = {"step": args.step, "radius": args.radius, "batch": args.batch}
     options = {name: value for name, value in given.items() if value is not None}
-    solver = made_from({"kind": args.solver, **options}, "solve", "--solver")
-    return Description(problem, True, solver, seed, Path())
+    if args.solver is not None:
+        return _Asked(problem, made_from({"kind": args.solver, **options}, "solve", "--solver"), {})
+    if options:
+        named = " and ".join(f"--{name}" for name in options)
+        raise InvalidInput(f"solve: {named}: expected the method it is for; add --solver PZOS, or leave it out")
+    return _Asked(problem, None, {})

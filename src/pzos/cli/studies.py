@@ -13,21 +13,24 @@ import csv
 import importlib
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import Executor
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pzos.answers.oracle import Oracle
 from pzos.base.errors import InvalidInput, MissingExtra
-from pzos.base.rows import as_array
+from pzos.base.types import Query
 from pzos.cli.description import Description, read_description
 from pzos.cli.printing import add_json, aligned, emit, sparkline
-from pzos.durable.journal import open_journal, recover as save_intact
+from pzos.durable.log import read_study, recover as save_intact
 from pzos.durable.replay import summary
 from pzos.study.result import Result
 from pzos.study.run import drive
 from pzos.study.study import Study
+
+if TYPE_CHECKING:
+    from pzos.answers.failures import Tolerance
 
 EXAMPLE_STUDY = """\
 # A study: what is optimised, how, and until when. Change it, then: pzos init; pzos run (or pzos ask, pzos tell).
@@ -114,7 +117,7 @@ def run(args: argparse.Namespace) -> int:
     description = described(args.study)
     with oracle_of(args, description) as oracle, _opened(description, **limits_of(args)) as study:
         result = drive(study, oracle)
-        emit(args, {"study": str(description.path), **result_data(study, result)}, repr(result))
+        emit(args, {"study": str(description.path), **result_data(result, study.ask())}, repr(result))
     return 130 if result.stop.name == "INTERRUPTED" else 0
 
 
@@ -143,8 +146,8 @@ def status(args: argparse.Namespace) -> int:
     description = described(args.study)
     with look_at(description) as study:
         result = study.result()
-        data = {"study": str(description.path), **result_data(study, result)}
-    rows = [("study", str(description.path)), *result.rows()]
+        data = {"study": str(description.path), **result_data(result, study.ask())}
+    rows = [("study", str(description.path)), *result.rows(), *moved_rows(summary(description.path).difference)]
     if data["open"]:
         rows.append(("open queries", ", ".join(data["open"][:8]) + (", ..." if len(data["open"]) > 8 else "")))
     line = sparkline(result.trace["value"])
@@ -164,9 +167,17 @@ def _status_of_file(args: argparse.Namespace) -> int:
         ("answers", f"{found.answers}, {found.failures} of them failures"),
         ("steps", f"{found.steps}"),
         ("seconds", f"{found.seconds:.3g}"),
+        *moved_rows(found.difference),
     ]
     emit(args, {"study": str(args.study), **found._asdict()}, aligned(rows))
     return 0
+
+
+def moved_rows(difference: float) -> list[tuple[str, str]]:
+    """Return the line on points that another machine computed otherwise; none if there are none."""
+    return (
+        [("other machine", f"points moved by {difference:.2g} at most; the stored ones are used")] if difference else []
+    )
 
 
 # ---- pzos export ------------------------------------------------------------------------------------------------
@@ -204,15 +215,10 @@ def _steps_table(study: Path) -> dict[str, list[Any]]:
 
 
 def _answers_table(study: Path) -> dict[str, list[Any]]:
-    journal = open_journal(described(study).path if study.suffix == ".toml" else study, read_only=True)
-    try:
-        rows = list(journal.all_answers())
-    finally:
-        journal.close()
-    x, y = ([as_array(data) for data in part] for part in ([row.x for row in rows], [row.y for row in rows]))
+    rows = read_study(described(study).path if study.suffix == ".toml" else study).answers
     names = ("step", "index", "purpose", "gap", "seconds", "elapsed", "failure", "retried")
     columns: dict[str, list[Any]] = {name: [getattr(row, name) for row in rows] for name in names}
-    for letter, arrays in (("x", x), ("y", y)):
+    for letter, arrays in (("x", [row.x for row in rows]), ("y", [row.y for row in rows])):
         for entry in range(max((array.size for array in arrays), default=0)):
             columns[f"{letter}{entry}"] = [float(a[entry]) if entry < a.size else float("nan") for a in arrays]
     return columns
@@ -239,7 +245,9 @@ def _write_parquet(file: Path, columns: dict[str, list[Any]]) -> None:
 
 def add_recover(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of ``pzos recover``."""
-    parser.add_argument("study", type=Path, metavar="STUDY", help="the damaged study file (it is left as it is)")
+    parser.add_argument(
+        "study", type=Path, metavar="STUDY", help="a damaged study file, or one of version 0.1 (it is left as it is)"
+    )
     parser.add_argument("--out", type=Path, default=None, metavar="FILE", help="where to write what was saved")
     add_json(parser)
 
@@ -317,23 +325,33 @@ def _opened(description: Description, **settings: Any) -> Study:
 @contextlib.contextmanager
 def oracle_of(args: argparse.Namespace, description: Description) -> Iterator[Oracle]:
     """Yield an oracle for the description's follower, where and how the arguments say."""
-    from pzos.answers.failures import Tolerance, TolerantOracle
+    from pzos.answers.failures import TolerantOracle
 
+    require_follower(args, description)
+    seed = description.settings.get("seed", 0)
+    follower, tolerance = description.problem.follower, tolerance_of(args)
+    with executor_of(args) as executor, TolerantOracle(follower, tolerance, seed=seed, executor=executor) as oracle:
+        yield oracle
+
+
+def require_follower(args: argparse.Namespace, description: Description) -> None:
+    """Raise InvalidInput unless the description has a follower that can be asked."""
     if not description.has_follower:
         raise InvalidInput(
             f"{args.study}: names no follower: expected an entry 'follower'; add one, or use  pzos ask  and  pzos tell"
         )
+
+
+def tolerance_of(args: argparse.Namespace, **settings: Any) -> Tolerance:
+    """Return what the arguments say about a follower that fails."""
+    from pzos.answers.failures import Tolerance
+
     policy: Any = "drop" if args.drop else "raise"
-    tolerance = Tolerance(attempts=args.attempts, wait=args.wait, timeout=args.timeout, policy=policy)
-    seed = description.settings.get("seed", 0)
-    with contextlib.ExitStack() as stack:
-        executor = _executor(args)
-        if executor is not None:
-            stack.enter_context(executor)
-        yield stack.enter_context(TolerantOracle(description.problem.follower, tolerance, seed=seed, executor=executor))
+    return Tolerance(attempts=args.attempts, wait=args.wait, timeout=args.timeout, policy=policy, **settings)
 
 
-def _executor(args: argparse.Namespace) -> Executor | None:
+def executor_of(args: argparse.Namespace) -> contextlib.AbstractContextManager[Executor | None]:
+    """Return where the arguments say queries are answered, to be closed by ``with``."""
     from pzos.answers.cluster import as_executor
 
     if args.dask is not None and args.workers is not None:
@@ -344,25 +362,28 @@ def _executor(args: argparse.Namespace) -> Executor | None:
             "give the program a time of its own: timeout = 60 in the table [follower] beside its command"
         )
     place = args.dask if args.dask is not None else args.workers
-    return None if place is None else as_executor(place, timeout=args.timeout)
+    return contextlib.nullcontext() if place is None else as_executor(place, timeout=args.timeout)
 
 
-def result_data(study: Study, result: Result) -> dict[str, Any]:
-    """Return what scripts want to know of a study."""
+def result_data(result: Result, open_queries: Iterable[Query] = ()) -> dict[str, Any]:
+    """Return what scripts want to know of a study and its open queries."""
+    still_open = [f"{query.step}.{query.index}" for query in open_queries]
     return {
         "problem": result.problem,
         "solver": result.solver,
         "seed": result.seed,
-        "done": study.done,
+        "done": not still_open,
         "stop": result.stop.name.lower(),
         "steps": result.steps,
         "queries": result.queries,
         "monitoring": result.monitoring,
         "failures": result.failures,
-        "open": [] if study.done else [f"{query.step}.{query.index}" for query in study.ask()],
+        "open": still_open,
         "value": result.value,
         "best_value": result.best_value,
         "x": [float(entry) for entry in result.x],
         "best_x": [float(entry) for entry in result.best_x],
         "seconds": result.seconds,
+        "explanation": result.explanation,
+        "certificate": None if result.certificate is None else result.certificate.sentence,
     }

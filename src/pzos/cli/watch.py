@@ -6,7 +6,6 @@ The study file is opened read-only; new answers are read as they arrive, and not
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import time
 from collections.abc import Callable
@@ -16,11 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 from pzos.base.checks import Faults, positive, whole
 from pzos.base.errors import MissingExtra
-from pzos.base.rows import StoredAnswer, as_array
 from pzos.base.types import Purpose
 from pzos.cli.description import add_names, sources
 from pzos.cli.printing import aligned, sparkline
-from pzos.durable.journal import Journal, open_journal
+from pzos.durable.log import Log, StoredAnswer, open_log, stored_answers
 
 if TYPE_CHECKING:
     from pzos.problem.problem import Problem
@@ -54,19 +52,19 @@ def run(args: argparse.Namespace) -> int:
     queries = args.queries or source.settings.get("queries")
     steps = args.steps or source.settings.get("steps")
     view = View(source.path, source.problem, queries, steps)
-    journal = open_journal(source.path, read_only=True)
+    log = open_log(source.path, read_only=True)
     try:
-        view.take_in(journal)
+        view.take_in(log)
         if args.once or not sys.stdout.isatty():
             sys.stdout.write(aligned(view.rows(), _NAMES) + "\n")
             return 0
-        _live(view, journal, args.interval)
+        _live(view, log, args.interval)
     finally:
-        journal.close()
+        log.close()
     return 0
 
 
-def _live(view: View, journal: Journal, interval: float, pause: Callable[[float], None] = time.sleep) -> None:
+def _live(view: View, log: Log, interval: float, pause: Callable[[float], None] = time.sleep) -> None:
     try:
         from rich.live import Live
         from rich.panel import Panel
@@ -83,7 +81,7 @@ def _live(view: View, journal: Journal, interval: float, pause: Callable[[float]
     with Live(panel(), refresh_per_second=4, transient=False) as live:
         while not view.ended:
             pause(interval)
-            view.take_in(journal)
+            view.take_in(log)
             live.update(panel())
 
 
@@ -106,14 +104,13 @@ class View:
     values: list[float] = field(default_factory=list)
     times: list[float] = field(default_factory=list)
 
-    def take_in(self, journal: Journal) -> None:
+    def take_in(self, log: Log) -> None:
         """Read the answers that have arrived since the last look."""
-        if not self.header:
-            self.header = json.loads(journal.header or "{}")
-        places = sorted(place for found in journal.sequence_by_step().values() for place in found)
-        for row in journal.answers(places[self.seen :]):
+        log.more()
+        self.header = log.contents.header or {}
+        for row in stored_answers(log.contents.events[self.seen :]):
             self._count(row)
-        self.seen = len(places)
+        self.seen = len(log.contents.events)
 
     def _count(self, row: StoredAnswer) -> None:
         watching = row.purpose == Purpose.MONITOR.value
@@ -126,7 +123,7 @@ class View:
         self.elapsed = max(self.elapsed, row.elapsed)
         self.times.append(row.elapsed)
         if self.problem is not None and not row.failure and row.purpose in _TELLS_VALUE:
-            self.values.append(self.problem.leader.value(as_array(row.x), as_array(row.y)))
+            self.values.append(self.problem.leader.value(row.x, row.y))
 
     def rows(self) -> list[tuple[str, str]]:
         """Return the lines of the view."""

@@ -1,108 +1,91 @@
-"""One writer per study: a lock the system itself drops when the process ends, however it ends.
+"""One writer per study: a lock on the file itself, which the system drops when the process ends, however it ends.
 
-The lock lies beside the study (``tolls.study.lock``) and names its holder. It is a POSIX record lock: not inherited by
-child processes, so a worker that outlives a killed driver does not keep the study shut.
+The lock belongs to the file, not to its name: links and renames cannot make two writers. A forked child gives its
+copy of the descriptor back at once, so that a worker that outlives a killed driver does not keep the study shut.
 """
 
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import socket
-import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from pzos.base.errors import PzosError, StudyBusy
+from pzos.base.frames import lock
 
-_held_here: set[str] = set()
+_BINARY = getattr(os, "O_BINARY", 0)
+_locked_here: set[int] = set()
 
 
-class WriterLock:
-    """Held from :meth:`take` until :meth:`release`."""
+def open_to_read(path: Path) -> int:
+    """Return a descriptor for looking on; it needs no permission to write and is in nobody's way."""
+    return os.open(path, os.O_RDONLY | _BINARY)
 
-    def __init__(self, study: Path) -> None:
-        self.study = study
-        self.path = study.with_name(study.name + ".lock")
-        self._key = os.path.realpath(self.path)
-        self._descriptor = -1
-        self._owner = -1
 
-    def take(self) -> None:
-        """Take the lock, or raise StudyBusy naming the process that has it."""
-        if self._key in _held_here:  # record locks do not keep out their own process
-            raise _busy(self.study, f"this process ({os.getpid()}); close the other with study.close()")
+def open_to_write(path: Path, *, new: bool = False) -> int:
+    """Return a descriptor of the file that is locked; BlockingIOError if another has the lock."""
+    flags = os.O_RDWR | _BINARY | (os.O_CREAT | os.O_EXCL if new else 0)
+    while True:
+        descriptor = os.open(path, flags, 0o666)
         try:
-            self._descriptor = self._locked_descriptor()
+            lock(descriptor, wait=False)
+            with contextlib.suppress(FileNotFoundError):
+                if os.path.samestat(os.fstat(descriptor), os.stat(path)):
+                    _locked_here.add(descriptor)
+                    return descriptor
+        except BlockingIOError:
+            os.close(descriptor)
+            raise
         except OSError as error:
+            os.close(descriptor)
             raise PzosError(
-                f"{self.study}: cannot be locked for writing ({error.strerror}): expected a directory that can be "
-                "written to and locked; put the study on a local disk"
+                f"{path}: cannot be locked for writing ({error.strerror}): expected a file system with locks; "
+                "put the study on a local disk"
             ) from error
-        holder = {"pid": os.getpid(), "host": socket.gethostname(), "since": time.strftime("%Y-%m-%d %H:%M:%S")}
-        os.ftruncate(self._descriptor, 0)
-        os.pwrite(self._descriptor, json.dumps(holder).encode(), 0)
-        self._owner = os.getpid()
-        _held_here.add(self._key)
-
-    def _locked_descriptor(self) -> int:
-        while True:
-            descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o644)
-            try:
-                if not _lock(descriptor):
-                    raise _busy(self.study, _holder(descriptor))
-                with contextlib.suppress(FileNotFoundError):
-                    if os.path.samestat(os.fstat(descriptor), os.stat(self.path)):
-                        return descriptor
-            except BaseException:
-                os.close(descriptor)
-                raise
-            os.close(descriptor)  # its last holder removed the file meanwhile: lock the new one
-
-    def release(self) -> None:
-        """Give the lock back; a forked child, which never had it, changes nothing."""
-        if self._descriptor < 0 or self._owner != os.getpid():
-            return
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(self.path)
-        os.close(self._descriptor)
-        self._descriptor = -1
-        _held_here.discard(self._key)
+        os.close(descriptor)  # another file has taken its name meanwhile: that one is meant
 
 
-if sys.platform == "win32":
-    import msvcrt
-
-    def _lock(descriptor: int) -> bool:
-        os.lseek(descriptor, 1 << 30, os.SEEK_SET)  # beyond the text, which others must be able to read
-        try:
-            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
-        except OSError:
-            return False
-        return True
-
-else:
-    import fcntl
-
-    def _lock(descriptor: int) -> bool:
-        try:
-            fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except (BlockingIOError, PermissionError):
-            return False
-        return True
-
-
-def _holder(descriptor: int) -> str:
+def lock_out_writers(path: Path, descriptor: int) -> None:
+    """Keep writers out of a file that is open for reading, until it is closed; StudyBusy if one is at work."""
     try:
-        holder = json.loads(os.pread(descriptor, 4096, 0))
-        return f"process {int(holder['pid'])} on {holder['host']} since {holder['since']}"
-    except (ValueError, KeyError, TypeError, OSError):
-        return "another process"
+        lock(descriptor, wait=False)
+    except BlockingIOError:
+        raise busy(path, {}) from None
 
 
-def _busy(study: Path, holder: str) -> StudyBusy:
+def let_go(descriptor: int, owner: int) -> None:
+    """Close a descriptor and with it the lock, unless a fork has closed it in this process already."""
+    if owner == os.getpid():
+        _locked_here.discard(descriptor)
+        os.close(descriptor)
+
+
+def _after_fork() -> None:
+    while _locked_here:
+        os.close(_locked_here.pop())
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
+def holder() -> dict[str, Any]:
+    """Return who writes, in the words that :func:`busy` reads."""
+    return {"pid": os.getpid(), "host": socket.gethostname(), "since": time.strftime("%Y-%m-%d %H:%M:%S")}
+
+
+def busy(study: Path, opened: Mapping[str, Any]) -> StudyBusy:
+    """Return the error for a study that another writes, who noted ``opened`` in it when he began."""
+    who = "another process"
+    if isinstance(opened.get("pid"), int):
+        who = f"process {opened['pid']} on {opened.get('host')!s:.80} since {opened.get('since')!s:.40}"
+        if opened["pid"] == os.getpid() and opened.get("host") == socket.gethostname():
+            who = f"this process ({os.getpid()}); close the other with study.close()"
     return StudyBusy(
-        f"{study}: is being written by {holder}: expected one writer at a time; "
+        f"{study}: is being written by {who}: expected one writer at a time; "
         "wait for it, stop it, or look on with read_only=True"
     )

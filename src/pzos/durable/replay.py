@@ -1,16 +1,21 @@
-"""Tie a study to a file: replay what was told, verify every query bit for bit, then keep what is told next.
+"""Tie a study to a file: replay what was told, verify every query, then keep what is told next.
 
 The state of a solver is a pure function of the problem, the seed and the answers, so it is computed again, never
 stored: there is no state format to migrate, and a resumed study has the bits of one that was never interrupted.
+
+On the machine that wrote the file every point must be asked again bit for bit. Another processor, numpy or scipy moves
+last bits: there the stored points are taken, because the answers belong to them, and the largest difference is noted
+in the file; one beyond rounding is refused.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import platform
 import time
-from collections.abc import Iterator
+from functools import cache
+from importlib import import_module
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -18,37 +23,48 @@ import numpy as np
 
 import pzos
 from pzos.base.checks import Faults
-from pzos.base.errors import DamagedStudy, DifferentStudy
+from pzos.base.errors import DifferentStudy
 from pzos.base.fingerprint import describe, describe_function, differences, listed
-from pzos.base.rows import as_array
-from pzos.base.types import Purpose, Query, Vector
-from pzos.durable.journal import FORMAT, Journal, create, open_journal
-from pzos.study.events import Event
+from pzos.base.threads import blas_kernels
+from pzos.base.types import Query, Vector
+from pzos.durable.log import FORMAT, Contents, create, open_log, read_study
 
 if TYPE_CHECKING:
     from pzos.study.study import Study
+
+#: Points that differ by more than this, relative to their largest entry, differ by more than rounding.
+ROUNDING = 1e-6
 
 
 def attach(study: Study, path: str | os.PathLike[str], *, read_only: bool = False, any_version: bool = False) -> None:
     """Replay the file at ``path`` into a fresh study, or make the file; from then on the study writes to it."""
     place = checked_path(path)
     header = header_of(study)
-    if not place.exists() and not read_only and not _logs_left(place):
-        made = create(place, json.dumps(header, indent=1))
-        made.start_writing()
-        study.keep(made)
+    if not place.exists() and not read_only:
+        log = create(place, header)
+        log.opened()
+        study.keep(log)
         return
-    journal = open_journal(place, read_only=read_only)
+    log = open_log(place, read_only=read_only)
     try:
-        if journal.header is not None:
-            compare(place, json.loads(journal.header), header, any_version=any_version)
-        study.replay(events_of(journal), lambda query, stored, _: _refuse(place, query, stored))
-        study.keep(journal)
-        journal.start_writing()
-        if journal.header is None and not read_only:
-            journal.adopt(json.dumps(header, indent=1))
+        stored = log.contents.header
+        if stored is not None:
+            compare(place, stored, header, any_version=any_version)
+        machines = machines_of(log.contents)
+
+        def judge(query: Query, point: Vector, apart: float) -> None:
+            if apart > ROUNDING or machines == [machine()]:
+                raise _refused(place, query, point, machines)
+
+        study.replay(log.contents.events, judge)
+        if not read_only:
+            if stored is None:
+                log.adopt(header)
+            elsewhere = {"machine": machine(), "difference": study.difference} if machines[-1:] != [machine()] else {}
+            log.opened(**elsewhere)
+        study.keep(log)
     except BaseException:
-        journal.close()
+        log.close()
         raise
 
 
@@ -61,16 +77,6 @@ def checked_path(path: Any) -> Path:
         faults.check(place.parent.is_dir(), "path", path, "a file in a directory that exists", f"make {place.parent}")
     faults.raise_if_any()
     return Path(path)
-
-
-def _logs_left(place: Path) -> bool:
-    log = place.with_name(place.name + "-wal")
-    if log.exists() and log.stat().st_size > 0:
-        raise DamagedStudy(
-            f"{place}: is gone, but its log {log.name} is there with answers in it; "
-            "restore the file beside it, or move the log away to start again"
-        )
-    return False
 
 
 # ---- identity -------------------------------------------------------------------------------------------------
@@ -98,24 +104,38 @@ def header_of(study: Study) -> dict[str, Any]:
         "seed": study.task.keys.seed,
         "monitor": study.monitor,
     }
-    versions = {"pzos": pzos.__version__, "numpy": np.__version__, "python": platform.python_version()}
     made = {"created": time.strftime("%Y-%m-%dT%H:%M:%S%z"), "platform": platform.platform()}
+    versions = {"pzos": pzos.__version__, "python": platform.python_version(), **machine()}
     return {"format": FORMAT, "versions": versions, "identity": identity, **made}
+
+
+@cache
+def machine() -> dict[str, str]:
+    """Return what the last bits of a point depend on besides the code of pzos."""
+    try:
+        features = import_module("numpy._core._multiarray_umath").__cpu_features__
+    except (ImportError, AttributeError):  # private to numpy, which may move it
+        features = {}
+    cpu = " ".join([platform.machine(), *(name for name, present in features.items() if present)])
+    return {"numpy": np.__version__, "scipy": version("scipy"), "blas": blas_kernels(), "cpu": cpu}
+
+
+def machines_of(contents: Contents) -> list[dict[str, Any]]:
+    """Return the machines on which the study was written, in that order; of old files little is known."""
+    versions = (contents.header or {}).get("versions", {})
+    first = {name: versions.get(name, "unknown") for name in machine()}
+    return [first, *(note["machine"] for note in contents.notes if isinstance(note.get("machine"), dict))]
 
 
 def compare(path: Path, stored: dict[str, Any], present: dict[str, Any], *, any_version: bool) -> None:
     """Raise DifferentStudy naming every difference, unless the file holds the study asked for."""
-    found = []
-    if stored.get("format") != FORMAT:
-        found.append(f"format: the file has {stored.get('format')}, this version of pzos writes {FORMAT}")
-    else:
-        found += differences(stored["identity"], present["identity"])
-        written, running = stored["versions"]["pzos"], present["versions"]["pzos"]
-        if _series(written) != _series(running) and not any_version:
-            found.append(
-                f"version: the file was written by pzos {written}, this is {running} "
-                "(any_version=True goes on if every stored query is still asked bit for bit)"
-            )
+    found = differences(stored["identity"], present["identity"])
+    written, running = stored["versions"]["pzos"], present["versions"]["pzos"]
+    if _series(written) != _series(running) and not any_version:
+        found.append(
+            f"version: the file was written by pzos {written}, this is {running} "
+            "(any_version=True goes on if every stored query is still asked)"
+        )
     if found:
         raise DifferentStudy(
             f"{path}: holds another study than the one asked for:\n{listed(found)}\n"
@@ -131,18 +151,13 @@ def _series(version: str) -> list[str]:
 # ---- replay ---------------------------------------------------------------------------------------------------
 
 
-def events_of(journal: Journal) -> Iterator[Event]:
-    """Yield what the journal has for :meth:`Study.replay`."""
-    for row in journal.all_answers():
-        query = Query(row.step, row.index, as_array(row.x), Purpose(row.purpose))
-        yield Event(query, row.response(), row.elapsed)
-
-
-def _refuse(path: Path, query: Query, stored: Vector) -> None:
-    raise DifferentStudy(
+def _refused(path: Path, query: Query, stored: Vector, machines: list[dict[str, Any]]) -> DifferentStudy:
+    moved = [line for before in machines for line in differences(before, machine())]
+    elsewhere = f" (this machine: {'; '.join(dict.fromkeys(moved))})" if moved else ""
+    return DifferentStudy(
         f"{path}: query {query.step}.{query.index}: the stored x is not the one asked now "
         f"({_first_difference(stored, query.x)}); the leader, the solver's code or a library "
-        "has changed since: use what the file was written with"
+        f"has changed since{elsewhere}: use what the file was written with"
     )
 
 
@@ -157,26 +172,29 @@ def _first_difference(stored: Any, present: Any) -> str:
 
 
 class Summary(NamedTuple):
-    """What a study file says by itself, without its problem."""
+    """What a study file says by itself, without its problem.
+
+    ``difference`` is the largest by which another machine computed a point otherwise than it was stored.
+    """
 
     header: dict[str, Any]
     answers: int
     failures: int
     steps: int
     seconds: float
+    difference: float
 
 
 def summary(path: str | os.PathLike[str]) -> Summary:
     """Read the counts of a study file, also while it is being written; nothing is replayed."""
-    journal = open_journal(Path(path), read_only=True)
-    try:
-        answers = failures = steps = 0
-        seconds = 0.0
-        for row in journal.all_answers():
-            answers += 1
-            failures += bool(row.failure)
-            steps = max(steps, row.step)
-            seconds = max(seconds, row.elapsed)
-        return Summary(json.loads(journal.header or "{}"), answers, failures, steps, seconds)
-    finally:
-        journal.close()
+    contents = read_study(path)
+    told = contents.answers
+    differences = [note["difference"] for note in contents.notes if isinstance(note.get("difference"), float)]
+    return Summary(
+        contents.header or {},
+        len(told),
+        sum(bool(row.failure) for row in told),
+        max((row.step for row in told), default=0),
+        max((row.elapsed for row in told), default=0.0),
+        max(differences, default=0.0),
+    )

@@ -10,7 +10,7 @@ from pzos.base.types import Matrix, Vector
 from pzos.experiments.drawing import save
 from pzos.experiments.tables import Claim, Context, Figure, FigureReport, write_columns
 from pzos.report.drawing import BLUE, ORANGE, new_figure
-from pzos.stationarity.examples import Example, full_not_partial, partial_not_full
+from pzos.stationarity.piecewise import Example, full_not_partial, partial_not_full
 
 _DELTAS = np.linspace(0.01, 2.0, 200)
 _COLUMNS = ("goldstein_low", "goldstein_high", "partial_low", "partial_high")

@@ -31,7 +31,7 @@ from pzos.methods.steps import Diminishing
 from pzos.problem.follower import Follower
 from pzos.problem.problem import Problem
 from pzos.problem.sets import Domain, Whole
-from pzos.study.run import solve
+from pzos.solving import solve
 
 _FORMAT = "pzos experiment runs 1"
 _LITTLE = np.dtype("<f8")

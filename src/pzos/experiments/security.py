@@ -29,7 +29,7 @@ from pzos.methods.estimators import black_box_estimate, partial_estimate, sphere
 from pzos.methods.smoothing import PZOS, ZOS
 from pzos.methods.solver import AnySolver
 from pzos.problem.problem import Problem
-from pzos.study.run import solve
+from pzos.solving import solve
 
 _FIGURE_1 = "Fig. 1 and its twin with error bars"
 _SECTION = "Sec. 5.2"

@@ -6,13 +6,7 @@ What is left to choose is how much it remembers; scale, structure and noise it f
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
-from pzos.base.types import LeaderValue, Vector
-from pzos.methods.solver import Task
-from pzos.methods.trust_region.solver import CompositeTrustRegion, foresight
-from pzos.methods.trust_region.state import RegionState
+from pzos.methods.trust_region.solver import CompositeTrustRegion
 from pzos.problem.problem import Known
 from pzos.problem.structure import Bounded, Conserved, OwnEffect, declared
 
@@ -20,7 +14,6 @@ from pzos.problem.structure import Bounded, Conserved, OwnEffect, declared
 _MEMORY = 16_000_000
 _MOST_POINTS = 400
 _FEWEST_POINTS = 20
-_CERTIFIED_SHARE = 0.01
 _NAMES = {OwnEffect: "own effects", Conserved: "a conservation law", Bounded: "bounds of the answers"}
 
 
@@ -42,21 +35,3 @@ def choose(known: Known, budget: int | None = None) -> tuple[CompositeTrustRegio
         "(result.certificate) from fresh queries, counted apart"
     )
     return CompositeTrustRegion(points=points), explanation
-
-
-def smoothing_radius(state: Any) -> float | None:
-    """Return a radius on which to certify where a run ended: small against the scale of x, large against noise."""
-    if not isinstance(state, RegionState) or state.history is None:
-        return None
-    return max(_CERTIFIED_SHARE * state.scale, state.radius if state.exact is False else 0.0)
-
-
-def foresee(task: Task, state: Any) -> Callable[[Vector, LeaderValue], Vector] | None:
-    """Return what a run learned, as the prediction of J' grad_y f that a certificate may start from.
-
-    Pass it as ``foresee`` to :func:`pzos.stationarity.certify`: the certificate then measures only what the model
-    got wrong, and stays valid however wrong that is. None for states that remember no answers.
-    """
-    if not isinstance(state, RegionState) or state.history is None:
-        return None
-    return foresight(task, state)

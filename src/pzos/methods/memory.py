@@ -14,7 +14,7 @@ from pzos.base.types import LeaderValue, Vector, dot
 from pzos.methods.estimators import Answers, Plan, of_kind, predicted_estimate
 from pzos.methods.predictions import AnyPrediction, FittingMemory, Prediction
 from pzos.methods.probes import Cycled, Differences, Directions, Independent, OneSided, ProbePlan, Reading
-from pzos.methods.solver import Outcome, Stop, Task
+from pzos.methods.solver import Foresight, Outcome, Stop, Task
 from pzos.methods.steps import BATCH, SCHEDULE, STEP, DoG, Schedule, Step, StepState, next_step, value_at
 
 _UNKNOWN = float("nan")
@@ -78,6 +78,10 @@ class _Remembering:
             return self._stay(state, value)
         gradient, learned = self._estimate(state, at, reading)
         return self._move(task, state, value, gradient, learned)
+
+    def foresight(self, task: Task, state: MemoryState) -> Foresight:
+        """Return what the memory predicts, for a certificate."""
+        return lambda x, at: self.prediction.predict(state.learned, x, at)
 
     def _estimate(self, state: MemoryState, at: LeaderValue, reading: Reading) -> tuple[Vector, Any]:
         raise NotImplementedError

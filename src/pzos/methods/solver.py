@@ -6,17 +6,20 @@ A solver never sees the follower. ``ask`` plans points, the study has them answe
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
+from pzos.base.checks import Must
 from pzos.base.keys import Keys
-from pzos.base.types import Vector
+from pzos.base.types import LeaderValue, Vector
 from pzos.methods.estimators import Answers, Plan
 from pzos.problem.problem import Known
 
+#: (x, f and its partial gradients there) -> a prediction of J' grad_y f, made before any direction is drawn.
+Foresight = Callable[[Vector, LeaderValue], Vector]
 NO_EXTRAS: Mapping[str, float] = MappingProxyType({})
 
 
@@ -91,3 +94,53 @@ class Solver(Protocol[S]):
 
 
 AnySolver = Solver[Any]
+
+
+def _is_solver(value: Any) -> bool:
+    methods = ("init", "ask", "tell", "stop")
+    return not isinstance(value, type) and all(callable(getattr(value, method, None)) for method in methods)
+
+
+#: What an argument that takes a solver must be.
+SOLVER = Must(_is_solver, "a solver", "try pzos.PZOS(step=0.05, radius=0.1)")
+
+
+# ---- what a solver may offer besides; whoever wants it asks with isinstance(solver, ...) ------------------------
+
+
+@runtime_checkable
+class Foreseeing(Protocol):
+    """A solver whose memory foresees how the followers react."""
+
+    def foresight(self, task: Task, state: Any) -> Foresight | None:
+        """Return what a certificate may start from, or None before anything is learned.
+
+        The certificate then measures only what the memory got wrong, and stays valid however wrong that is.
+        """
+        ...
+
+
+@runtime_checkable
+class Certifiable(Protocol):
+    """A solver that knows on which scale to certify the point it ended in."""
+
+    def certifying_radius(self, state: Any) -> float | None:
+        """Return a radius small against the scale of x and large against noise; None before any answer."""
+        ...
+
+
+@runtime_checkable
+class Certifying(Protocol):
+    """A solver that certifies its own points."""
+
+    def certificate(self, state: Any) -> Any:
+        """Return the latest certificate, or None."""
+        ...
+
+
+def foreseen(solver: AnySolver, task: Task, state: Any) -> Foresight | None:
+    """Return what ``solver`` learned, as the prediction of J' grad_y f that a certificate may start from.
+
+    Pass it as ``foresee`` to :func:`pzos.stationarity.certify`. None for a solver that remembers no answers.
+    """
+    return solver.foresight(task, state) if isinstance(solver, Foreseeing) else None

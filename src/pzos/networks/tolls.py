@@ -26,8 +26,8 @@ from pzos.networks.objectives import SENSES, TollSetting, mixed_leader, own_lead
 from pzos.problem.follower import Answer
 from pzos.problem.problem import Problem
 from pzos.problem.sets import Box, Domain, Nonnegative, Whole
+from pzos.solving import solve
 from pzos.study.result import Result
-from pzos.study.run import solve
 
 _MARGINAL_STEPS = 6
 _GAP = number(lambda gap: 0 < gap < 1, "a number between 0 and 1", "1e-10 is usual")

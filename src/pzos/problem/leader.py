@@ -94,11 +94,12 @@ class Leader:
 
 
 def _is_like(gradient: Any, argument: Vector) -> bool:
+    """Tell in one pass whether a gradient is as it must be; what is doubtful goes the long way round."""
     return (
         type(gradient) is np.ndarray
         and gradient.dtype is FLOAT64
         and gradient.shape == argument.shape
-        and all_finite(gradient)
+        and isfinite(gradient.dot(gradient))
     )
 
 

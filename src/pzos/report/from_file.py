@@ -6,7 +6,6 @@ trace is replayed, and without either the page still shows what was asked, when,
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from dataclasses import replace
 from itertools import pairwise
@@ -15,10 +14,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from pzos.base.rows import StoredAnswer, as_array
 from pzos.base.types import Purpose, Sense, Vector
-from pzos.durable.journal import open_journal
-from pzos.report.kept_certificate import certificate_beside, certificate_of
+from pzos.durable.log import StoredAnswer, read_study
 from pzos.report.story import (
     EMPTY,
     NO_CERTIFICATE,
@@ -35,7 +32,8 @@ from pzos.report.story import (
     road_map,
     toll_labels,
 )
-from pzos.study.ledger import NAMES, fate, ordered
+from pzos.stationarity.certificate import kept_at, kept_beside
+from pzos.study.result import NAMES, fate, ordered
 
 if TYPE_CHECKING:
     from pzos.problem.problem import Problem
@@ -51,6 +49,7 @@ class Contents(NamedTuple):
     path: Path
     header: dict[str, Any]
     rows: tuple[StoredAnswer, ...]
+    at_work: bool
 
     @property
     def problem(self) -> dict[str, Any]:
@@ -67,11 +66,8 @@ class Contents(NamedTuple):
 
 def read_contents(path: Path) -> Contents:
     """Read a study file, also while another process writes it."""
-    journal = open_journal(path, read_only=True)
-    try:
-        return Contents(path, json.loads(journal.header or "{}"), tuple(journal.all_answers()))
-    finally:
-        journal.close()
+    found = read_study(path)
+    return Contents(path, found.header or {}, tuple(found.answers), found.being_written)
 
 
 def story_of_file(path: Path, problem: Problem | None = None, solver: Any = None) -> Story:
@@ -120,7 +116,7 @@ def _replayed(contents: Contents, problem: Problem | None, solver: Any) -> Resul
     steps = last if ended and last else _NO_LIMIT  # a file does not hold the limits of the run that wrote it
     with Study.open(contents.path, problem.known(), solver, read_only=True, steps=steps, **settings) as study:
         result = study.result()
-        beside = certificate_beside(contents.path, study)
+        beside = kept_beside(contents.path, study)
     if beside is None:
         return result
     ledger = ordered({**result.ledger, NAMES[Purpose.CERTIFICATE.value]: beside.queries})
@@ -130,8 +126,7 @@ def _replayed(contents: Contents, problem: Problem | None, solver: Any) -> Resul
 def _status(contents: Contents, result: Result | None) -> str:
     ended = any(row.final for row in contents.rows)
     steps = 1 + max((row.step for row in contents.rows if not row.final), default=-1)
-    at_work = contents.path.with_name(contents.path.name + "-wal").exists()
-    state = "ended" if ended else "being written now" if at_work else "open: more answers can be told"
+    state = "ended" if ended else "being written now" if contents.at_work else "open: more answers can be told"
     return f"{state}; {len(contents.rows)} answers in {steps} steps"
 
 
@@ -186,7 +181,7 @@ def _iterates(contents: Contents) -> list[tuple[int, Vector]]:
     for row in contents.rows:
         own += row.purpose != Purpose.MONITOR.value
         if row.purpose in _AT_ITERATES and row.step not in found:
-            found[row.step] = (own, as_array(row.x))
+            found[row.step] = (own, row.x)
     return list(found.values())
 
 
@@ -200,7 +195,7 @@ def _curve(contents: Contents, problem: Problem | None, result: Result | None) -
     for row in contents.rows:
         own += row.purpose != Purpose.MONITOR.value
         if row.purpose in _AT_ITERATES and not row.failure:
-            points.append((own, row.elapsed, problem.leader.value(as_array(row.x), as_array(row.y))))
+            points.append((own, row.elapsed, problem.leader.value(row.x, row.y)))
     columns = np.array(points, dtype=np.float64).reshape(-1, 3).T
     return Curve(columns[0], columns[1], columns[2])
 
@@ -238,17 +233,19 @@ def _radii(contents: Contents) -> Vector:
     radius: dict[int, float] = {}
     for row in contents.rows:
         if row.purpose in (Purpose.ITERATE.value, Purpose.MONITOR.value):
-            centre.setdefault(row.step, as_array(row.x))
+            centre.setdefault(row.step, row.x)
     for row in contents.rows:
         if row.purpose == Purpose.PROBE.value and row.step in centre and row.step not in radius:
-            radius[row.step] = float(np.linalg.norm(as_array(row.x) - centre[row.step]))
+            radius[row.step] = float(np.linalg.norm(row.x - centre[row.step]))
     return np.array([radius.get(step, np.nan) for step in sorted(centre)]) if radius else EMPTY
 
 
 def _certificate(contents: Contents, problem: Problem | None, result: Result | None) -> str:
-    kept = certificate_of(contents.path, contents.solver, problem)
-    if kept:
-        return kept
+    first = next((row for row in contents.rows if row.index == 0), None)
+    if problem is not None and first is not None:
+        kept = kept_at(contents.path, contents.header.get("identity", {}), first.x, problem)
+        if kept is not None:
+            return str(kept)
     return NO_CERTIFICATE if result is None else certificate_words(result.certificate)
 
 

@@ -11,13 +11,12 @@ import numpy as np
 
 import pzos
 from pzos.base.types import Matrix, Purpose, Sense, Vector
-from pzos.study.ledger import NAMES
+from pzos.study.result import NAMES
 
 if TYPE_CHECKING:
     from pzos.problem.problem import Problem
     from pzos.stationarity.certificate import Certificate
-    from pzos.study.result import Result
-    from pzos.study.trace import Trace
+    from pzos.study.result import Result, Trace
 
 Rows = tuple[tuple[str, str], ...]
 EMPTY: Vector = np.empty(0)

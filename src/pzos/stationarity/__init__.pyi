@@ -6,14 +6,13 @@ from .bounds import (
     norm_upper_bound as norm_upper_bound,
 )
 from .certificate import Certificate as Certificate, CertificateSolver as CertificateSolver, certify as certify
-from .constants import (
-    Constants as Constants,
-    published_moment_constant as published_moment_constant,
-    sharp_moment_constant as sharp_moment_constant,
-    smoothing_constant as smoothing_constant,
+from .hull import (
+    HullReport as HullReport,
+    HullSolver as HullSolver,
+    MinNorm as MinNorm,
+    certify_hull as certify_hull,
+    min_norm_point as min_norm_point,
 )
-from .hull import MinNorm as MinNorm, min_norm_point as min_norm_point
-from .hull_certificate import HullReport as HullReport, HullSolver as HullSolver, certify_hull as certify_hull
 from .lipschitz import (
     LipschitzEstimates as LipschitzEstimates,
     LipschitzSolver as LipschitzSolver,
@@ -26,10 +25,17 @@ from .piecewise import (
     partial_goldstein_interval as partial_goldstein_interval,
     threshold as threshold,
 )
-from .schedules import TheoremSchedule as TheoremSchedule, theorem_schedule as theorem_schedule
 from .smoothed import (
     SmoothedReport as SmoothedReport,
     SmoothingSolver as SmoothingSolver,
     smoothed_objects as smoothed_objects,
 )
 from .stopping import StopWhenStationary as StopWhenStationary
+from .theory import (
+    Constants as Constants,
+    TheoremSchedule as TheoremSchedule,
+    published_moment_constant as published_moment_constant,
+    sharp_moment_constant as sharp_moment_constant,
+    smoothing_constant as smoothing_constant,
+    theorem_schedule as theorem_schedule,
+)

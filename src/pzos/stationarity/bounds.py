@@ -31,7 +31,7 @@ from math import cbrt, isfinite, log, sqrt
 
 import numpy as np
 
-from pzos.base.checks import Faults
+from pzos.base.checks import Faults, number, positive
 from pzos.base.types import Matrix, Vector, dot
 
 #: Below this many samples the moments that enter the bound mean nothing.
@@ -40,6 +40,8 @@ FEWEST = 8
 _SIGNIFICANT = 0.2
 #: Degrees of freedom for samples of unknown shape.
 _UNKNOWN_SHAPE = 3
+#: What a confidence must be.
+CONFIDENCE = number(lambda level: 0.5 <= level < 1.0, "a number from 0.5 to below 1", "try 0.95")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -77,7 +79,7 @@ def norm_upper_bound(
     faults = Faults("norm_upper_bound")
     faults.check(samples.ndim == 2 and len(samples) >= FEWEST, "samples", samples, f"{FEWEST} rows or more",
                  "draw more directions")  # fmt: skip
-    check_confidence(faults, confidence)
+    CONFIDENCE.note(faults, "confidence", confidence)
     faults.raise_if_any()
     count = len(samples)
     mean: Vector = samples.mean(axis=0)
@@ -120,8 +122,8 @@ def finite_sample_bound(
     ok = isfinite(largest) and largest >= seen
     faults.check(ok, "largest", largest, f"a bound on |g|; a sample has norm {seen:.4g}", "give a true bound")
     moment = largest**2 if second_moment is None else second_moment
-    faults.check(moment > 0, "second_moment", moment, "a positive number", "or None")
-    check_confidence(faults, confidence)
+    positive("or None").note(faults, "second_moment", moment)
+    CONFIDENCE.note(faults, "confidence", confidence)
     faults.raise_if_any()
     count = len(samples)
     mean: Vector = samples.mean(axis=0)
@@ -131,12 +133,6 @@ def finite_sample_bound(
     squares = float(np.einsum("ij,ij->", samples, samples))
     squared = (norm**2 * count - squares / count) / (count - 1) if count > 1 else norm**2
     return NormBound(upper, squared, confidence, count, mean)
-
-
-def check_confidence(faults: Faults, confidence: float) -> bool:
-    """Note a fault unless ``confidence`` lies in [0.5, 1)."""
-    ok = isinstance(confidence, int | float) and 0.5 <= confidence < 1.0
-    return faults.check(ok, "confidence", confidence, "a number from 0.5 to below 1", "try 0.95")
 
 
 def _trace_of_square(centred: Matrix, squares: Vector, trace: float) -> float:

@@ -5,38 +5,48 @@ of F at x (Lem. 11 with Lem. 7), and the expectation of the black-box estimate i
 are computed from the same answers; an upper confidence bound for the norm of the expectation is one for the smallest
 norm in the set: "with 95 % confidence x is (delta, eps)-(partial-)Goldstein stationary for eps = ...". A large bound
 does not say that x is not stationary.
+
+The noise is taken out by a prediction h of the gradient, from the first part of the batch or from the memory of a run,
+used on the rest: g = h + d (D - h.v) v. With h fixed before v is drawn, g is unbiased whatever h is, because
+E[d v v'] = I; its noise is d |grad - h|^2 (methods, section 1). On a constrained x the certificate is about g + n with
+a normal n of the domain near x (:func:`normal_near`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from math import isfinite, sqrt
-from typing import TYPE_CHECKING, Literal, NamedTuple
+import os
+from dataclasses import dataclass, fields, replace
+from math import sqrt
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from pzos.base.checks import Faults
+from pzos.base.checks import Faults, at_least, checked, note_fields, one_of, positive, whole
 from pzos.base.keys import Keys, Role
-from pzos.base.types import LeaderValue, Matrix, Purpose, Vector, dot
+from pzos.base.types import Matrix, Purpose, Vector, dot
+from pzos.durable.replay import summary
 from pzos.methods.estimators import Answers, Plan, TwoPointPlan, two_point_plan
-from pzos.methods.solver import Task
+from pzos.methods.solver import Certifiable, Foresight, Task, foreseen
 from pzos.problem.leader import Leader
 from pzos.problem.problem import Known, Problem
-from pzos.problem.sets import Whole
-from pzos.stationarity.bounds import FEWEST, NormBound, check_confidence, norm_upper_bound
-from pzos.stationarity.normals import normal_near
-from pzos.stationarity.one_batch import BatchState, OneBatch, ask_once
-from pzos.stationarity.pilot import fit_prediction, gradient_samples, pilot_size
-from pzos.stationarity.schedules import Notion
+from pzos.problem.sets import Domain, Whole
+from pzos.stationarity.bounds import CONFIDENCE, FEWEST, NormBound, norm_upper_bound
+from pzos.stationarity.one_batch import BatchState, OneBatch, ask_once, report_on
+from pzos.stationarity.theory import Notion
+from pzos.study.study import Study
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
 Prediction = Literal["pilot", "none"]
-#: (x, f and its partial gradients there) -> a prediction of J' grad_y f made before the directions are drawn.
-Foresight = Callable[[Vector, LeaderValue], Vector]
+#: The fewest queries a certificate needs.
+FEWEST_QUERIES = 4 * FEWEST + 1
+#: Ridges tried for the prediction, and how a normal's step length is found.
+_RIDGES = (0.0, 1e-6, 1e-4, 1e-3, 1e-2, 0.1, 0.3, 1.0, 3.0)
+_DOUBLINGS = 60
+_HALVINGS = 40
 _ROUNDING = 4.0 * float(np.finfo(np.float64).eps)
 
 
@@ -95,35 +105,30 @@ class CertificateSolver(OneBatch[Certificate]):
     """Ask x and x +- mu v for fresh directions v, once: 2 ``directions`` + 1 queries.
 
     ``radius`` is mu (``delta`` if None). ``prediction`` "pilot" uses part of the batch to predict the gradient and
-    bounds on the rest (:mod:`pzos.stationarity.pilot`); "none" uses the paper's two estimates on all directions.
+    bounds on the rest (:func:`fit_prediction`); "none" uses the paper's two estimates on all directions.
     ``foresee(x, at)`` predicts J' grad_y f from what was known before the batch: a model of the followers, however
     wrong, or the memory of a run. ``answer_error`` bounds the error of |y*| in the answers, if there is one: it adds
     sqrt(d) |grad_y f| error/mu to the bound. ``projected`` allows for normals of the domain.
     ``address`` numbers repeated certificates of one study.
     """
 
-    delta: float
+    delta: float = checked(positive("the radius of the subdifferential"))
     directions: int = 200
-    radius: float | None = None
-    confidence: float = 0.95
-    prediction: Prediction = "pilot"
+    radius: float | None = checked(positive("or None for delta").or_none(), default=None)
+    confidence: float = checked(CONFIDENCE, default=0.95)
+    prediction: Prediction = checked(one_of(("pilot", "none"), "choose"), default="pilot")
     foresee: Foresight | None = None
-    answer_error: float = 0.0
+    answer_error: float = checked(at_least(0.0, "zero or more", "try 0.0"), default=0.0)
     projected: bool = True
     address: int = 0
 
     def __post_init__(self) -> None:
         faults = Faults("CertificateSolver")
-        _check_positive(faults, "delta", self.delta, "the radius of the subdifferential")
-        if self.radius is not None and _check_positive(faults, "radius", self.radius, "or None for delta"):
-            faults.check(self.radius <= self.delta, "radius", self.radius, f"at most delta = {self.delta}", "cut it")
-        whole = isinstance(self.directions, int | np.integer) and not isinstance(self.directions, bool)
+        note_fields(faults, self)
         fewest = FEWEST if self.prediction == "none" and not self.projected else 2 * FEWEST
-        ok = whole and self.directions >= fewest
-        faults.check(ok, "directions", self.directions, f"a whole number, {fewest} or more", "try directions=200")
-        faults.check(self.prediction in ("pilot", "none"), "prediction", self.prediction, "'pilot' or 'none'", "choose")
-        faults.check(self.answer_error >= 0.0, "answer_error", self.answer_error, "zero or more", "try 0.0")
-        check_confidence(faults, self.confidence)
+        whole(fewest, "try directions=200").note(faults, "directions", self.directions)
+        if not faults.messages and self.radius is not None:
+            faults.check(self.radius <= self.delta, "radius", self.radius, f"at most delta = {self.delta}", "cut it")
         faults.raise_if_any()
 
     @property
@@ -223,11 +228,6 @@ def _slopes(leader: Leader, plan: TwoPointPlan, answers: Answers) -> _Slopes | N
     return _Slopes(np.array(kept), np.array(partial), np.array(full), sqrt(answer), value)
 
 
-def _check_positive(faults: Faults, name: str, value: float, remedy: str) -> bool:
-    ok = isinstance(value, int | float | np.number) and isfinite(value) and value > 0
-    return faults.check(ok, name, value, "a positive number", remedy)
-
-
 def certify(
     problem: Problem,
     x: npt.ArrayLike | None = None,
@@ -252,10 +252,161 @@ def certify(
     True
     """
     faults = Faults("certify")
-    ok = isinstance(queries, int | np.integer) and queries >= 4 * FEWEST + 1
-    faults.check(ok, "queries", queries, f"a whole number, {4 * FEWEST + 1} or more", "try queries=401")
+    whole(FEWEST_QUERIES, "try queries=401").note(faults, "queries", queries)
     faults.raise_if_any()
     solver = CertificateSolver(
         delta, (int(queries) - 1) // 2, radius, confidence, prediction, foresee, answer_error, projected
     )
-    return ask_once("certify", problem, solver, x, seed=seed, executor=executor)
+    return report_on("certify", problem, solver, x, seed=seed, executor=executor)
+
+
+# ---- the prediction, from a pilot -------------------------------------------------------------------------------
+
+
+# The pilot pairs (v_q, D_q) are regressed, D ~ h . v, by ridge regression around a multiple of the leader's own
+# gradient; the multiple and the ridge are chosen by leave-one-out error. On a smooth response and with more pilot pairs
+# than dimensions nothing but the response's third-order terms is left as noise.
+
+
+def pilot_size(directions: int, dimension: int) -> int:
+    """Return how many of the directions make the prediction: 3 d of them, at most half; none if there are few.
+
+    With no more directions than dimensions a pilot costs as many samples as it removes noise.
+    """
+    return 0 if directions <= dimension else min(3 * dimension, directions // 2)
+
+
+def fit_prediction(directions: Matrix, slopes: Vector, prior: Vector) -> Vector:
+    """Return h with h . v ~ D for the rows v of ``directions`` and D of ``slopes``, starting from ``prior``."""
+    base = _blend(directions, slopes, prior)
+    rest = slopes - np.einsum("ij,j->i", directions, base)
+    left, values, right = np.linalg.svd(directions, full_matrices=False)
+    turned = np.einsum("ij,i->j", left, rest)
+    best, best_error = base, float(np.mean(rest**2))
+    scale = float(values[0] ** 2)
+    for ridge in _RIDGES:
+        shrink = np.where(values > 1e-10 * values[0], values**2 / (values**2 + ridge * scale), 0.0)
+        leverage = np.einsum("ij,j->i", left**2, shrink)
+        if leverage.max() >= 1.0 - 1e-9:  # it would only repeat the data: leave-one-out says nothing
+            continue
+        errors = (rest - np.einsum("ij,j->i", left, shrink * turned)) / (1.0 - leverage)
+        error = float(np.mean(errors**2))
+        if error < best_error:
+            step = np.divide(shrink, values, out=np.zeros_like(values), where=shrink > 0.0)
+            best, best_error = base + np.einsum("ji,j->i", right, step * turned), error
+    return best
+
+
+def _blend(directions: Matrix, slopes: Vector, prior: Vector) -> Vector:
+    """Return lambda * prior with lambda in [0, 1] by regression: near an optimum 0 predicts better than grad_x f."""
+    along = np.einsum("ij,j->i", directions, prior)
+    size = dot(along, along)
+    share = min(max(dot(along, slopes) / size, 0.0), 1.0) if size > 0.0 else 0.0
+    return share * prior
+
+
+def gradient_samples(directions: Matrix, slopes: Vector, prediction: Vector) -> Matrix:
+    """Return one unbiased estimate g = h + d (D - h.v) v per row."""
+    surprise = slopes - np.einsum("ij,j->i", directions, prediction)
+    samples: Matrix = prediction + (directions.shape[1] * surprise)[:, None] * directions
+    return samples
+
+
+# ---- normals of the domain near x -------------------------------------------------------------------------------
+
+
+# At a minimiser over X some g + n vanishes, n in the normal cone of X. In the spirit of Goldstein, n is taken at a
+# point p of X within delta of x: p = P_X(x - gamma g) gives n = (x - gamma g - p)/gamma in N_X(p), and g + n is the
+# gradient mapping (x - p)/gamma. The largest gamma with |p - x| <= delta is used, which makes |g + n| smallest.
+
+
+def normal_near(domain: Domain, x: Vector, descent: Vector, delta: float) -> Vector:
+    """Return a normal n of ``domain`` at a point within ``delta`` of x that makes |descent + n| small.
+
+    ``descent`` is the gradient of what goes down (minus the gradient of F where F is maximised).
+    """
+    size = sqrt(dot(descent, descent))
+    if isinstance(domain, Whole) or size == 0.0:
+        return np.zeros_like(x)
+    low = delta / size  # |p - x| <= gamma |g| for x in X
+    for _ in range(_DOUBLINGS):
+        if not _stays(domain, x, descent, 2.0 * low, delta):
+            break
+        low *= 2.0
+    else:
+        return _normal(domain, x, descent, low)
+    high = 2.0 * low
+    for _ in range(_HALVINGS):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if _stays(domain, x, descent, middle, delta) else (low, middle)
+    return _normal(domain, x, descent, low)
+
+
+def _stays(domain: Domain, x: Vector, descent: Vector, gamma: float, delta: float) -> bool:
+    move = domain.project(x - gamma * descent) - x
+    return sqrt(dot(move, move)) <= delta
+
+
+def _normal(domain: Domain, x: Vector, descent: Vector, gamma: float) -> Vector:
+    target = x - gamma * descent
+    normal: Vector = (target - domain.project(target)) / gamma
+    return normal
+
+
+# ---- certificates at the end of a run, and kept in files --------------------------------------------------------
+
+
+def ending_solver(study: Study, queries: int) -> CertificateSolver | None:
+    """Return the certificate of the point a run ended in, around what the run learned; None if it learned nothing.
+
+    However wrong the memory of the run is, the estimate stays unbiased; where it is right, few directions do. delta is
+    the radius the solver names: a hundredth of the scale of x that it found, larger under noise.
+    """
+    solver = study.solver
+    delta = solver.certifying_radius(study.state) if isinstance(solver, Certifiable) else None
+    if delta is None:
+        return None
+    return CertificateSolver(delta, (int(queries) - 1) // 2, foresee=foreseen(solver, study.task, study.state))
+
+
+def place_beside(path: str | os.PathLike[str], queries: int) -> Path:
+    """Return where a durable run keeps its certificate: a run that goes on is certified once more, after more queries.
+
+    >>> place_beside("tolls.study", 40).name
+    'tolls.study.certificate-40'
+    """
+    return Path(f"{os.fspath(path)}.certificate-{queries}")
+
+
+def kept_beside(path: str | os.PathLike[str], study: Study) -> Certificate | None:
+    """Return the certificate the run of ``study``, kept at ``path``, ended with; None if there is none."""
+    file = place_beside(path, study.queries)
+    if not file.exists():
+        return None
+    directions = summary(file).header.get("identity", {}).get("solver", {}).get("directions", 0)
+    solver = ending_solver(study, 2 * int(directions) + 1)
+    if solver is None:
+        return None
+    return ask_once("report", study.known, solver, None, study.state.x, seed=study.task.keys.seed, path=file).report
+
+
+def kept_at(path: str | os.PathLike[str], identity: dict[str, Any], x: Vector, problem: Problem) -> Certificate | None:
+    """Return the certificate kept at ``path`` (``pzos certify --keep``); None if the file holds something else.
+
+    ``identity`` is what the header of the file says of its study, ``x`` the first point it asked about.
+    """
+    described = identity.get("solver", {})
+    if not str(described.get("type", "")).endswith(".CertificateSolver") or described.get("foresee") is not None:
+        return None
+    names = {field.name for field in fields(CertificateSolver)} & set(described)
+    settings = {name: _number(described[name]) for name in names}
+    solver = replace(CertificateSolver(delta=settings["delta"]), **settings)
+    return ask_once("report", problem.known(), solver, None, x, seed=identity.get("seed", 0), path=path).report
+
+
+def _number(stored: Any) -> Any:
+    """Return a setting as it was: real numbers are kept as text."""
+    try:
+        return float(stored) if isinstance(stored, str) else stored
+    except ValueError:
+        return stored

@@ -1,21 +1,42 @@
-"""The point of smallest norm in the hull of finitely many points, by Wolfe's algorithm (1976) with a proven stop.
+"""The sampled-hull certificate: gradients at points of the delta-ball, and the smallest norm in their convex hull.
 
-For any x in the hull, x.x - min_i p_i.x bounds |x - x*|^2, and min_i p_i.x/|x| bounds the smallest norm from below, so
-the stop is a certificate. The algorithm ends after finitely many steps because each corral (an affinely independent
-set whose affine minimiser lies inside) has a smaller norm than the last.
+At each sampled point z the response is differenced forwards and backwards along every coordinate with a tiny step h,
+so kinks at z give two gradients. With the partial gradients of f kept at x the hull is an inner approximation of the
+partial Goldstein subdifferential, eq. (goldstein_partial_F); with those at z, of the Goldstein subdifferential,
+eq. (goldstein_full_F): a small norm certifies stationarity, a large one does not refute it. "Inner" is meant for the
+radius delta + h and up to the error of the differences, which is exact for piecewise affine responses and for one
+dimension, and of order h for smooth pieces; a kink that crosses the stencil of one z in several dimensions mixes
+neighbouring pieces.
+
+The smallest norm comes with a proof: for any x in the hull of points p_i, x.x - min_i p_i.x bounds |x - x*|^2, and
+min_i p_i.x/|x| bounds the smallest norm from below.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
-from pzos.base.checks import Faults
+from pzos.base.checks import Faults, checked, note_fields, positive, whole
 from pzos.base.errors import NotConverged
-from pzos.base.types import Matrix, Vector, dot
+from pzos.base.keys import Keys, Role
+from pzos.base.threads import one_blas_thread
+from pzos.base.types import LeaderValue, Matrix, Purpose, Vector, dot
+from pzos.methods.estimators import Answers, Plan
+from pzos.methods.solver import Task
+from pzos.problem.problem import Known, Problem
+from pzos.problem.sets import Whole
+from pzos.stationarity.certificate import normal_near
+from pzos.stationarity.one_batch import BatchState, OneBatch, report_on
+from pzos.stationarity.theory import Notion
 
-_MOST_STEPS = 10_000
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
+_ALTERNATIONS = 100
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -31,65 +52,203 @@ class MinNorm:
 def min_norm_point(points: Matrix, tolerance: float = 1e-12) -> MinNorm:
     """Return the point of smallest norm in the hull of the rows, to |x - x*|^2 <= tolerance * max|p|^2.
 
-    >>> min_norm_point(np.array([[1.0, 1.0], [1.0, -1.0]])).norm
+    Weights w of sum 1 minimise |P'w| if and only if a multiple u >= 0 of w minimises |P'u|^2 + (1'u - 1)^2, which is
+    a least-squares problem in non-negative numbers.
+
+    >>> round(min_norm_point(np.array([[1.0, 1.0], [1.0, -1.0]])).norm, 12)
     1.0
     """
+    from scipy.optimize import nnls
+
     faults = Faults("min_norm_point")
     array = points.ndim == 2 and points.shape[0] > 0
     faults.check(array and bool(np.isfinite(points).all()), "points", points, "finite rows", "one point per row")
     faults.raise_if_any()
     scale = float(np.sqrt(np.einsum("ij,ij->i", points, points).max()))
     if scale == 0.0:
-        return MinNorm(points[0].copy(), 0.0, 0.0, _spread([0], np.ones(1), len(points)))
+        return MinNorm(points[0].copy(), 0.0, 0.0, np.eye(1, len(points))[0])
     unit = points / scale
-    chosen, weights = _wolfe(unit, tolerance)
-    x = np.einsum("i,ij->j", weights, unit[chosen])
+    with one_blas_thread():
+        multiple, _ = nnls(np.vstack([unit.T, np.ones(len(unit))]), np.append(np.zeros(unit.shape[1]), 1.0))
+    weights = multiple / multiple.sum()
+    x = np.einsum("i,ij->j", weights, unit)
+    products = np.einsum("ij,j->i", unit, x)
+    gap = dot(x, x) - float(products.min())
+    if gap > tolerance:
+        raise NotConverged(f"min_norm_point: the gap is {gap:.3g}: expected at most {tolerance:g}; widen it")
     norm = dot(x, x) ** 0.5
-    lowest = float(np.einsum("ij,j->i", unit, x).min()) / norm if norm > 0.0 else 0.0
-    return MinNorm(x * scale, norm * scale, max(0.0, lowest) * scale, _spread(chosen, weights, len(points)))
+    lowest = float(products.min()) / norm if norm > 0.0 else 0.0
+    return MinNorm(x * scale, norm * scale, max(0.0, lowest) * scale, weights)
 
 
-def _wolfe(points: Matrix, tolerance: float) -> tuple[list[int], Vector]:
-    """Return the corral and its weights; every point has norm at most 1."""
-    chosen = [int(np.argmin(np.einsum("ij,ij->i", points, points)))]
-    weights = np.ones(1)
-    for _ in range(_MOST_STEPS):
-        x = np.einsum("i,ij->j", weights, points[chosen])
-        products = np.einsum("ij,j->i", points, x)
-        entering = int(np.argmin(products))
-        if dot(x, x) - products[entering] <= tolerance or entering in chosen:
-            return chosen, weights
-        chosen = [*chosen, entering]
-        chosen, weights = _minor_cycle(points, chosen, np.append(weights, 0.0))
-    raise NotConverged(f"min_norm_point: no proof after {_MOST_STEPS} steps: expected a gap of {tolerance:g}; widen it")
+@dataclass(frozen=True, slots=True, eq=False)
+class HullReport:
+    """The smallest norms found, with the gradients they were found among (one per row)."""
+
+    x: Vector
+    delta: float
+    step: float
+    partial: MinNorm
+    full: MinNorm
+    partial_gradients: Matrix
+    full_gradients: Matrix
+    queries: int
+    projected: bool
+
+    def bound(self, notion: Notion = "partial") -> MinNorm:
+        """Return the smallest norm for one notion."""
+        return self.partial if notion == "partial" else self.full
+
+    def stationary(self, epsilon: float, notion: Notion = "partial") -> bool:
+        """Tell whether (delta, epsilon)-stationarity is certified; False does not refute it."""
+        return self.bound(notion).norm <= epsilon
+
+    def __repr__(self) -> str:
+        extra = " of the problem over its domain" if self.projected else ""
+        return (
+            f"x is ({self.delta:g}, {self.partial.norm:.4g})-partial-Goldstein stationary and "
+            f"({self.delta:g}, {self.full.norm:.4g})-Goldstein stationary{extra},\n"
+            f"by the hull of {len(self.partial_gradients)} sampled gradients ({self.queries} queries, difference step "
+            f"{self.step:g}).\nThe hull is an inner approximation: a small norm certifies, a large one does not refute."
+        )
 
 
-def _minor_cycle(points: Matrix, chosen: list[int], weights: Vector) -> tuple[list[int], Vector]:
-    """Walk to the affine minimiser, dropping points whose weight reaches zero, until it lies inside."""
-    while True:
-        target = _affine_minimiser(points[chosen])
-        if target.min() > 1e-14:
-            return chosen, target
-        falling = target <= 1e-14
-        ratios = weights[falling] / np.maximum(weights[falling] - target[falling], 1e-300)
-        weights = weights + min(1.0, float(ratios.min())) * (target - weights)
-        kept = weights > 1e-14
-        if kept.all():  # rounding left everybody in: drop the smallest
-            kept[int(np.argmin(weights))] = False
-        chosen = [index for index, keep in zip(chosen, kept, strict=True) if keep]
-        weights = weights[kept] / weights[kept].sum()
+@dataclass(frozen=True, slots=True, eq=False)
+class _HullPlan(Plan):
+    """The sampled points z; block k of 2 d + 1 queries is z_k, z_k + h e_j, z_k - h e_j."""
+
+    x: Vector
+    centres: tuple[Vector, ...]
+    step: float
 
 
-def _affine_minimiser(points: Matrix) -> Vector:
-    """Return weights, of sum 1 and any sign, of the smallest point in the affine hull."""
-    count = len(points)
-    system = np.ones((count, count)) + np.einsum("ij,kj->ik", points, points)
-    solution = np.linalg.lstsq(system, np.ones(count), rcond=None)[0]
-    weights: Vector = solution / solution.sum()
-    return weights
+@dataclass(frozen=True, slots=True, eq=False)
+class HullSolver(OneBatch[HullReport]):
+    """Ask, once, around x and around ``points`` - 1 points of the delta-ball: points * (2 d + 1) queries.
+
+    Points come in opposite pairs, by turns on the sphere and inside the ball. ``step`` is the difference step h.
+    """
+
+    delta: float = checked(positive("the radius of the ball"))
+    points: int = checked(whole(1, "try points=21"), default=21)
+    step: float | None = None
+    projected: bool = True
+
+    def __post_init__(self) -> None:
+        faults = Faults("HullSolver")
+        note_fields(faults, self)
+        ok = self.step is None or 0.0 < self.step <= self.delta
+        faults.check(ok, "step", self.step, f"a positive number, at most delta = {self.delta}", "or None")
+        faults.raise_if_any()
+
+    def ask(self, task: Task, state: BatchState[HullReport]) -> Plan:
+        """Plan the stencils."""
+        x = state.x
+        step = self.step if self.step is not None else min(self.delta, 1e-6 * max(1.0, float(np.abs(x).max())))
+        centres = tuple(_centre(task.keys, x, self.delta, k) for k in range(self.points))
+        points: list[Vector] = []
+        for z in centres:
+            points.append(z)
+            for axis in range(x.size):
+                for side in (step, -step):
+                    moved = z.copy()
+                    moved[axis] += side
+                    points.append(moved)
+        purposes = (Purpose.ITERATE,) + (Purpose.CERTIFICATE,) * (len(points) - 1)
+        return _HullPlan(tuple(points), purposes, x, centres, step)
+
+    def read(self, known: Known, plan: Plan, answers: Answers) -> HullReport | None:
+        """Difference the answers and find the smallest norms."""
+        if not isinstance(plan, _HullPlan):
+            raise TypeError(f"expected a hull plan, got {type(plan).__name__}")
+        if answers[0] is None:
+            return None
+        at_x = known.leader(plan.x, answers[0])
+        partial: list[Vector] = []
+        full: list[Vector] = []
+        block = 2 * plan.x.size + 1
+        for k, z in enumerate(plan.centres):
+            stencil = answers[k * block : (k + 1) * block]
+            for transposed in _one_sided(plan, k * block, stencil):
+                centre = stencil[0]
+                if centre is not None:
+                    partial.append(_chain(at_x, transposed))
+                    full.append(_chain(known.leader(z, centre), transposed))
+        if not partial:
+            return None
+        constrained = self.projected and not isinstance(known.domain, Whole)
+        finders = [_smallest(known, plan.x, np.array(g), self.delta, constrained) for g in (partial, full)]
+        return HullReport(
+            plan.x, self.delta, plan.step, finders[0], finders[1], np.array(partial), np.array(full),
+            len(plan.points), constrained,
+        )  # fmt: skip
 
 
-def _spread(chosen: list[int], weights: Vector, count: int) -> Vector:
-    spread = np.zeros(count)
-    spread[chosen] = weights
-    return spread
+def _centre(keys: Keys, x: Vector, delta: float, k: int) -> Vector:
+    """Return z_k: x itself, then opposite pairs by turns on the sphere and inside the ball."""
+    if k == 0:
+        return x
+    pair = (k - 1) // 2
+    v = keys.direction(0, 2 * pair, x.size, Role.REGION)
+    length = delta if pair % 2 == 0 else delta * keys.uniform(Role.REGION, 1, pair) ** (1.0 / x.size)
+    return x + length * v if k % 2 == 1 else x - length * v
+
+
+def _one_sided(plan: _HullPlan, first: int, stencil: Answers) -> list[Matrix]:
+    """Return the transposed forward and backward difference Jacobians (d_x rows), those that were answered."""
+    centre = stencil[0]
+    jacobians: list[Matrix] = []
+    if centre is None:
+        return jacobians
+    z = plan.points[first]
+    for side in (0, 1):
+        rows: list[Vector] = []
+        for axis in range(z.size):
+            answer = stencil[1 + 2 * axis + side]
+            if answer is None:
+                break
+            width = plan.points[first + 1 + 2 * axis + side][axis] - z[axis]  # the step as rounded
+            rows.append((answer - centre) / width)
+        else:
+            jacobians.append(np.array(rows))
+    return jacobians
+
+
+def _chain(at: LeaderValue, transposed: Matrix) -> Vector:
+    gradient: Vector = at.grad_x + np.einsum("ji,i->j", transposed, at.grad_y)
+    return gradient
+
+
+def _smallest(known: Known, x: Vector, gradients: Matrix, delta: float, constrained: bool) -> MinNorm:
+    """Return the smallest |g + n|: alternate between the hull and the normals near x; any round is a certificate."""
+    best = min_norm_point(gradients)
+    if not constrained:
+        return best
+    current = best
+    normal = np.zeros_like(x)
+    for _ in range(_ALTERNATIONS):
+        element = current.point - normal
+        normal = known.sign * normal_near(known.domain, x, known.sign * element, delta)
+        current = min_norm_point(gradients + normal)
+        gain = best.norm - current.norm
+        if gain > 0.0:
+            best = MinNorm(current.point, current.norm, 0.0, current.weights)
+        if gain <= 1e-12 * max(1.0, best.norm):
+            break
+    return best
+
+
+def certify_hull(
+    problem: Problem,
+    x: npt.ArrayLike | None = None,
+    *,
+    delta: float,
+    points: int = 21,
+    step: float | None = None,
+    projected: bool = True,
+    seed: int = 0,
+    executor: Executor | None = None,
+) -> HullReport:
+    """Certify x (x0 if None) by the hull of sampled gradients; arguments as for :class:`HullSolver`."""
+    solver = HullSolver(delta, points, step, projected)
+    return report_on("certify_hull", problem, solver, x, seed=seed, executor=executor)

@@ -12,18 +12,17 @@ from dataclasses import dataclass
 from math import sqrt
 from typing import TYPE_CHECKING
 
-import numpy as np
 import numpy.typing as npt
 
-from pzos.base.checks import Faults
+from pzos.base.checks import Faults, checked, note_fields, positive, whole
 from pzos.base.keys import Role
 from pzos.base.types import LeaderValue, Purpose, Vector, dot
 from pzos.methods.estimators import Answers, Plan
 from pzos.methods.solver import Task
 from pzos.problem.problem import Known, Problem
-from pzos.stationarity.bounds import check_confidence
-from pzos.stationarity.constants import Constants
-from pzos.stationarity.one_batch import BatchState, OneBatch, ask_once
+from pzos.stationarity.bounds import CONFIDENCE
+from pzos.stationarity.one_batch import BatchState, OneBatch, report_on
+from pzos.stationarity.theory import Constants
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -70,19 +69,16 @@ class LipschitzSolver(OneBatch[LipschitzEstimates]):
     A short ``step`` (1/100 of the radius by default) sees local slopes; with noisy answers take a longer one.
     """
 
-    radius: float
-    pairs: int = 100
+    radius: float = checked(positive("the size of the region"))
+    pairs: int = checked(whole(1, "try pairs=100"), default=100)
     step: float | None = None
-    confidence: float = 0.95
+    confidence: float = checked(CONFIDENCE, default=0.95)
 
     def __post_init__(self) -> None:
         faults = Faults("LipschitzSolver")
-        faults.check(0.0 < self.radius < np.inf, "radius", self.radius, "a positive number", "the size of the region")
-        whole = isinstance(self.pairs, int | np.integer) and not isinstance(self.pairs, bool)
-        faults.check(whole and self.pairs >= 1, "pairs", self.pairs, "a whole number, 1 or more", "try pairs=100")
+        note_fields(faults, self)
         ok = self.step is None or 0.0 < self.step <= self.radius
         faults.check(ok, "step", self.step, f"a positive number, at most radius = {self.radius}", "or None")
-        check_confidence(faults, self.confidence)
         faults.raise_if_any()
 
     def ask(self, task: Task, state: BatchState[LipschitzEstimates]) -> Plan:
@@ -150,4 +146,4 @@ def estimate_constants(
     L_f is the larger of both partial gradients' norms, as Assumption 2.1 bounds them.
     """
     solver = LipschitzSolver(radius, pairs, step, confidence)
-    return ask_once("estimate_constants", problem, solver, x, seed=seed, executor=executor)
+    return report_on("estimate_constants", problem, solver, x, seed=seed, executor=executor)

@@ -1,22 +1,26 @@
-"""Solvers that ask one batch at x0 and stop: what every certificate and every probe of this room is.
+"""Solvers that ask one batch at x0 and stop, and the one door to them: what every certificate and probe here is.
 
 Being solvers, they are driven by the same study and oracle as any run: parallel, durable, counted.
 """
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
 
+from pzos.answers.oracle import Oracle
 from pzos.base.checks import Faults
 from pzos.base.errors import FollowerFailure
 from pzos.base.types import Vector
 from pzos.methods.estimators import Answers, Plan
 from pzos.methods.solver import Outcome, Stop, Task
 from pzos.problem.problem import Known, Problem, require_problem
+from pzos.study.run import drive
+from pzos.study.study import Study
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -64,32 +68,62 @@ class OneBatch(Generic[R]):
         return Stop.STEPS if state.asked else None
 
 
+class Asked(NamedTuple, Generic[R]):
+    """What became of a batch: the report (None if too few answers came) and what was asked for it."""
+
+    report: R | None
+    queries: int
+    failures: int
+
+
 def ask_once(
+    where: str,
+    known: Known,
+    solver: OneBatch[R],
+    oracle: Oracle | None,
+    x: npt.ArrayLike | None = None,
+    *,
+    seed: int = 0,
+    path: str | os.PathLike[str] | None = None,
+    progress: bool | None = False,
+) -> Asked[R]:
+    """Have ``solver`` ask its batch at ``x`` (x0 if None), by a study that ``path`` keeps.
+
+    Without an oracle nothing is asked: the report is rebuilt from what the file at ``path`` holds.
+    """
+    settings: dict[str, Any] = {"seed": seed, "steps": 1, "monitor": False}
+    at = known_at(where, known, x)
+    if path is None:
+        study = Study(at, solver, **settings)
+    else:
+        study = Study.open(path, at, solver, read_only=oracle is None, **settings)
+    with study:
+        if oracle is not None:
+            drive(study, oracle, progress=progress)
+        return Asked(cast("BatchState[R]", study.state).report, study.queries, study.failures)
+
+
+def report_on(
     where: str,
     problem: Problem,
     solver: OneBatch[R],
     x: npt.ArrayLike | None,
     *,
     seed: int,
-    executor: Executor | None,
+    executor: Executor | None = None,
+    path: str | os.PathLike[str] | None = None,
+    progress: bool | None = False,
 ) -> R:
-    """Drive ``solver`` at ``x`` (x0 if None) by a study and an oracle, and return its report."""
-    from pzos.answers.oracle import Oracle
-    from pzos.study.run import drive
-    from pzos.study.study import Study
-
+    """Have the followers of ``problem`` answer the batch and return its report; an error if they failed too often."""
     require_problem(where, problem)
-    known = known_at(where, problem.known(), x)
-    study = Study(known, solver, seed=seed, steps=1, monitor=False)
-    drive(study, Oracle(problem.follower, seed=seed, executor=executor), progress=False)
-    state: Any = study.state
-    if state.report is None:
+    oracle = Oracle(problem.follower, seed=seed, executor=executor)
+    asked = ask_once(where, problem.known(), solver, oracle, x, seed=seed, path=path, progress=progress)
+    if asked.report is None:
         raise FollowerFailure(
-            f"{where}: {study.failures} of {study.queries} queries failed: too few answers are left; "
+            f"{where}: {asked.failures} of {asked.queries} queries failed: too few answers are left; "
             "look at the follower at this x, or ask for more queries"
         )
-    report: R = state.report
-    return report
+    return asked.report
 
 
 def known_at(where: str, known: Known, x: npt.ArrayLike | None) -> Known:

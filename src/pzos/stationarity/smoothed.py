@@ -18,14 +18,14 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from pzos.base.checks import Faults
+from pzos.base.checks import check_fields, checked, positive, whole
 from pzos.base.keys import Role
 from pzos.base.types import LeaderValue, Matrix, Purpose, Vector, dot
 from pzos.methods.estimators import Answers, Plan, TwoPointPlan, two_point_plan
 from pzos.methods.solver import Task
 from pzos.problem.leader import Leader
 from pzos.problem.problem import Known, Problem
-from pzos.stationarity.one_batch import BatchState, OneBatch, ask_once
+from pzos.stationarity.one_batch import BatchState, OneBatch, report_on
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -110,16 +110,11 @@ class _Sample(NamedTuple):
 class SmoothingSolver(OneBatch[SmoothedReport]):
     """Ask x, ``pairs`` opposite pairs in the ball and ``pairs`` on the sphere, once: 4 pairs + 1 queries."""
 
-    radius: float
-    pairs: int = 500
+    radius: float = checked(positive("it is mu"))
+    pairs: int = checked(whole(2 * _GROUPS, "try pairs=500"), default=500)
 
     def __post_init__(self) -> None:
-        faults = Faults("SmoothingSolver")
-        faults.check(0.0 < self.radius < np.inf, "radius", self.radius, "a positive number", "it is mu")
-        whole = isinstance(self.pairs, int | np.integer) and not isinstance(self.pairs, bool)
-        ok = whole and self.pairs >= 2 * _GROUPS
-        faults.check(ok, "pairs", self.pairs, f"a whole number, {2 * _GROUPS} or more", "try pairs=500")
-        faults.raise_if_any()
+        check_fields(self)
 
     def ask(self, task: Task, state: BatchState[SmoothedReport]) -> Plan:
         """Plan x, x +- mu v on the sphere and x +- mu u in the ball."""
@@ -241,4 +236,4 @@ def smoothed_objects(
     executor: Executor | None = None,
 ) -> SmoothedReport:
     """Estimate the smoothed objects at x (x0 if None) from 4 ``pairs`` + 1 queries."""
-    return ask_once("smoothed_objects", problem, SmoothingSolver(radius, pairs), x, seed=seed, executor=executor)
+    return report_on("smoothed_objects", problem, SmoothingSolver(radius, pairs), x, seed=seed, executor=executor)

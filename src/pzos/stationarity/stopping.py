@@ -10,18 +10,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import ceil
-from typing import Any
 
-import numpy as np
-
-from pzos.base.checks import Faults, shown
+from pzos.base.checks import Faults, at_least, checked, note_fields, number, one_of, positive, whole
 from pzos.base.types import Vector
-from pzos.methods.default import foresee
 from pzos.methods.estimators import Answers, Plan
-from pzos.methods.solver import AnySolver, Outcome, State, Stop, Task
-from pzos.stationarity.bounds import FEWEST, check_confidence
-from pzos.stationarity.certificate import Certificate, CertificateSolver, Foresight
-from pzos.stationarity.schedules import NOTIONS, Notion
+from pzos.methods.solver import SOLVER, AnySolver, Outcome, State, Stop, Task, foreseen
+from pzos.stationarity.bounds import CONFIDENCE, FEWEST
+from pzos.stationarity.certificate import Certificate, CertificateSolver
+from pzos.stationarity.theory import NOTIONS, Notion
 
 _UNKNOWN = float("nan")
 
@@ -57,32 +53,21 @@ class StopWhenStationary:
     of the study hold as ever. ``study.state.certified`` is the latest certificate.
     """
 
-    solver: AnySolver
-    delta: float
-    epsilon: float
-    confidence: float = 0.95
-    notion: Notion = "partial"
-    share: float = 0.1
-    first: int | None = None
-    growth: float = 1.5
+    solver: AnySolver = checked(SOLVER)
+    delta: float = checked(positive("try 0.1"))
+    epsilon: float = checked(positive("try 0.1"))
+    confidence: float = checked(CONFIDENCE, default=0.95)
+    notion: Notion = checked(one_of(NOTIONS), default="partial")
+    share: float = checked(number(lambda v: 0.0 < v < 1.0, "a number between 0 and 1", "try 0.1"), default=0.1)
+    first: int | None = checked(whole(2 * FEWEST, "or None").or_none(), default=None)
+    growth: float = checked(at_least(1.0, "1 or more", "try 1.5"), default=1.5)
     radius: float | None = None
 
     def __post_init__(self) -> None:
         faults = Faults("StopWhenStationary")
-        methods = ("init", "ask", "tell", "stop")
-        solver = not isinstance(self.solver, type) and all(callable(getattr(self.solver, m, None)) for m in methods)
-        faults.check(solver, "solver", shown(self.solver), "a solver", "try pzos.PZOS(step=0.05, radius=0.1)")
-        for name in ("delta", "epsilon"):
-            value = getattr(self, name)
-            faults.check(0.0 < value < np.inf, name, value, "a positive number", "try 0.1")
-        faults.check(self.notion in NOTIONS, "notion", self.notion, "'partial' or 'full'", "choose one")
-        faults.check(0.0 < self.share < 1.0, "share", self.share, "a number between 0 and 1", "try 0.1")
-        faults.check(1.0 <= self.growth < np.inf, "growth", self.growth, "1 or more", "try 1.5")
-        whole = self.first is None or (isinstance(self.first, int | np.integer) and self.first >= 2 * FEWEST)
-        faults.check(whole, "first", self.first, f"a whole number, {2 * FEWEST} or more", "or None")
+        note_fields(faults, self)
         radius = self.radius is None or 0.0 < self.radius <= self.delta
         faults.check(radius, "radius", self.radius, f"at most delta = {self.delta}", "or None")
-        check_confidence(faults, self.confidence)
         faults.raise_if_any()
 
     def init(self, task: Task) -> WatchedState:
@@ -121,6 +106,10 @@ class StopWhenStationary:
             return Stop.STATIONARY
         return self.solver.stop(task, state.inner)
 
+    def certificate(self, state: WatchedState) -> Certificate | None:
+        """Return the latest certificate."""
+        return state.certified
+
     def _directions(self, state: WatchedState) -> int:
         first = max(64, 4 * state.x.size) if self.first is None else self.first
         return ceil(first * self.growth**state.checks)
@@ -137,23 +126,6 @@ class StopWhenStationary:
             self._directions(state),
             self.radius,
             confidence,
-            foresee=_memory_of(task, self.solver, state.inner),
+            foresee=foreseen(self.solver, task, state.inner),
             address=state.checks,
         )
-
-
-def _memory_of(task: Task, solver: Any, state: Any) -> Foresight | None:
-    """Return what a solver's model or memory (``solver.prediction.predict(state.learned, x, at)``) foresees."""
-    modelled = foresee(task, state)
-    if modelled is not None:
-        return modelled
-    predict = getattr(getattr(solver, "prediction", None), "predict", None)
-    if predict is None or not hasattr(state, "learned"):
-        return None
-    learned = state.learned
-    return lambda x, at: np.asarray(predict(learned, x, at), dtype=np.float64)
-
-
-def latest_certificate(state: Any) -> Certificate | None:
-    """Return the latest certificate of a study's state, or None if its solver is not watched."""
-    return state.certified if isinstance(state, WatchedState) else None

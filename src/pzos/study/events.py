@@ -33,12 +33,16 @@ class Event(NamedTuple):
 class Keeper(Protocol):
     """Where a study writes each answer before it takes it."""
 
+    def asked(self, queries: Sequence[Query]) -> None:
+        """Hear of the queries of a batch when it is opened."""
+        ...
+
     def append(self, query: Query, response: Response, elapsed: float) -> None:
         """Return when the answer is safe, or raise."""
         ...
 
-    def close(self) -> None:
-        """Let others write."""
+    def close(self, stop: str = "") -> None:
+        """Let others write; ``stop`` says why the study has ended, if it has."""
         ...
 
 

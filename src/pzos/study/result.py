@@ -1,20 +1,227 @@
-"""What a run gives back: points, trace, why it stopped, and what it cost."""
+"""What a run gives back: its trace row by row, where its queries went, which points it remembers, and the result."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import csv
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from math import copysign
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pzos.base.errors import InvalidInput
-from pzos.base.types import Sense, Vector
-from pzos.methods.solver import Stop
-from pzos.study.trace import Trace
+import numpy as np
+
+from pzos.base.errors import InvalidInput, MissingExtra
+from pzos.base.keys import Keys, Role
+from pzos.base.types import CACHED_SECONDS, Purpose, Query, Response, Sense, Vector
+from pzos.methods.solver import NO_EXTRAS, Stop
 
 if TYPE_CHECKING:
     from pzos.problem.problem import Problem
     from pzos.stationarity.certificate import Certificate
+
+#: The columns every trace has; methods may add more (radius, predicted decrease, ...).
+COLUMNS = ("step", "queries", "monitoring", "value", "gradient_norm_squared", "step_size", "seconds")
+
+_COUNTS = ("step", "queries", "monitoring")
+
+
+class Record(NamedTuple):
+    """One closed step: where the leader stood and what it cost so far.
+
+    ``queries`` counts the algorithm's queries answered when the step closed, ``monitoring`` those asked only to
+    watch. ``value`` is F(x) in the problem's own sense (NaN if unknown).
+    """
+
+    step: int
+    x: Vector
+    queries: int
+    monitoring: int
+    value: float
+    gradient_norm_squared: float
+    step_size: float
+    seconds: float
+    extras: Mapping[str, float] = NO_EXTRAS
+
+    def row(self) -> tuple[float, ...]:
+        """Return the values of :data:`COLUMNS`."""
+        return (
+            self.step,
+            self.queries,
+            self.monitoring,
+            self.value,
+            self.gradient_norm_squared,
+            self.step_size,
+            self.seconds,
+        )
+
+
+class Trace:
+    """Columns by name: ``trace["value"]``; iterate for the names; ``to_csv`` and ``to_dataframe`` write it out.
+
+    >>> trace = Trace()
+    >>> trace.append(Record(0, np.zeros(1), 3, 0, 2.5, 1.0, 0.05, 0.0))
+    >>> trace["value"]
+    array([2.5])
+    """
+
+    def __init__(self) -> None:
+        self._rows: list[tuple[float, ...]] = []
+        self._extras: dict[str, dict[int, float]] = {}
+
+    def copy(self) -> Trace:
+        """Return a trace of its own, to which later steps are not added."""
+        copied = Trace()
+        copied._rows = self._rows.copy()
+        copied._extras = {name: values.copy() for name, values in self._extras.items()}
+        return copied
+
+    def append(self, record: Record) -> None:
+        """Add one row."""
+        for name, value in record.extras.items() if record.extras else ():
+            self._extras.setdefault(name, {})[len(self._rows)] = value
+        self._rows.append(record.row())
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Return the column names, the common ones first."""
+        return COLUMNS + tuple(self._extras)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.columns)
+
+    def __getitem__(self, name: str) -> Vector:
+        if name in COLUMNS:
+            at = COLUMNS.index(name)
+            return np.array([row[at] for row in self._rows], dtype=np.float64)
+        if name not in self._extras:
+            raise InvalidInput(
+                f"Trace: column = {name!r}: expected one of {', '.join(self.columns)}; check the spelling"
+            )
+        column = np.full(len(self._rows), np.nan)
+        for at, value in self._extras[name].items():
+            column[at] = value
+        return column
+
+    def to_csv(self, path: str | Path) -> None:
+        """Write the trace as CSV, every number with all its digits (a run can be compared bit for bit)."""
+        columns = [self[name] for name in self.columns]
+        with Path(path).open("w", newline="", encoding="utf-8") as file:
+            writer = csv.writer(file)
+            writer.writerow(self.columns)
+            writer.writerows([_exact(value) for value in row] for row in zip(*columns, strict=True))
+
+    def to_dataframe(self) -> Any:
+        """Return the trace as a pandas data frame (needs the extra ``dataframe``)."""
+        try:
+            import pandas
+        except ImportError as error:
+            raise MissingExtra("pandas", "dataframe", "Trace.to_dataframe") from error
+        frame = pandas.DataFrame({name: self[name] for name in self.columns})
+        return frame.astype(dict.fromkeys(_COUNTS, np.int64))
+
+
+def _exact(value: float) -> str:
+    short = float(value).is_integer() and abs(value) < 1e15
+    minus_zero = value == 0 and copysign(1.0, value) < 0
+    return str(int(value)) if short and not minus_zero else repr(float(value))
+
+
+# ---- the ledger -------------------------------------------------------------------------------------------------
+
+#: Purposes and fates as people read them, in the order they are shown.
+NAMES = {
+    Purpose.ITERATE.value: "at the iterate",
+    Purpose.PROBE.value: "probes",
+    Purpose.TRIAL.value: "trial points",
+    Purpose.CERTIFICATE.value: "for the certificate",
+    Purpose.MONITOR.value: "monitoring",
+}
+FAILED, CACHED = "failed", "cached"
+
+
+def fate(purpose: str, seconds: float, failure: str) -> str:
+    """Return under which name one answered query is counted."""
+    if failure:
+        return FAILED
+    return CACHED if seconds == CACHED_SECONDS else NAMES[purpose]
+
+
+def ordered(counts: Mapping[str, int]) -> dict[str, int]:
+    """Return the counts that are not zero in the order they are shown."""
+    return {name: counts[name] for name in (*NAMES.values(), FAILED, CACHED) if counts.get(name)}
+
+
+class Ledger:
+    """Counts by batches, because that costs next to nothing; what is out of the ordinary is noted one by one."""
+
+    def __init__(self) -> None:
+        self._batches: dict[tuple[Purpose, ...], int] = {}
+        self._apart: Counter[tuple[str, str]] = Counter()
+
+    def close(self, purposes: tuple[Purpose, ...]) -> None:
+        """Count a batch whose queries are all answered."""
+        self._batches[purposes] = self._batches.get(purposes, 0) + 1
+
+    def note(self, query: Query, response: Response) -> None:
+        """Note a query that failed or was answered by a cache."""
+        self._apart[query.purpose.value, fate(query.purpose.value, response.seconds, response.failure)] += 1
+
+    def counts(self, monitoring: int, still_open: Iterable[Query] = ()) -> dict[str, int]:
+        """Return how many queries went where; ``still_open`` are those answered of a batch that is not closed."""
+        found: Counter[str] = Counter(
+            NAMES[query.purpose.value] for query in still_open if query.purpose is not Purpose.MONITOR
+        )
+        found[NAMES[Purpose.MONITOR.value]] = monitoring
+        for purposes, times in self._batches.items():
+            for purpose in purposes:
+                found[NAMES[purpose.value]] += times
+        for (asked_for, name), times in self._apart.items():
+            found[NAMES[asked_for]] -= times
+            found[name] += times
+        return ordered(found)
+
+
+# ---- the points remembered --------------------------------------------------------------------------------------
+
+
+class Selection:
+    """The best iterate at which F is known, and x^R with R uniform on the steps 0, ..., T-1 taken so far."""
+
+    def __init__(self, x0: Vector, sign: float, keys: Keys) -> None:
+        self.best_value = float("nan")
+        self.best_x = x0
+        self.random_step = 0
+        self.random_x = x0
+        self._sign = sign
+        self._keys = keys
+        self._next_draw = 0
+        self._draws = 0
+
+    def consider(self, record: Record) -> None:
+        """Keep the point of a record if it is the best so far (sign * F is what goes down)."""
+        if record.value == record.value and not self._sign * (record.value - self.best_value) >= 0:
+            self.best_value, self.best_x = record.value, record.x
+
+    def draw(self, record: Record) -> None:
+        """Keep x^R with R uniform on the steps so far, without storing the iterates; call it once per step.
+
+        Item n of a stream replaces the kept one with probability 1/n; after item s the next replacement is item
+        floor(s/u) + 1 with u uniform, so only O(log T) draws are made.
+        """
+        if record.step != self._next_draw:
+            return
+        self.random_step, self.random_x = record.step, record.x
+        u = 1.0 - self._keys.uniform(Role.OUTPUT, self._draws)
+        self._draws += 1
+        self._next_draw = int((record.step + 1) / u)
+
+
+# ---- the result -------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, eq=False)

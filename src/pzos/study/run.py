@@ -1,41 +1,23 @@
-"""The only loop of the package, and the one-call doors built on it: solve, minimize, maximize."""
+"""The only loop of the package: a study and an oracle, driven to the end, with a progress bar on a terminal."""
 
 from __future__ import annotations
 
+import importlib.util
 import logging
-import os
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
-
-import numpy.typing as npt
+import sys
+import time
+from collections.abc import Iterator
 
 from pzos.answers.oracle import Oracle
-from pzos.base.types import Purpose, Response, Sense
-from pzos.methods.solver import AnySolver, Stop
-from pzos.problem.follower import Follower
-from pzos.problem.leader import Leader
-from pzos.problem.problem import Problem, require_problem
-from pzos.problem.sets import Domain
-from pzos.study.ledger import NAMES, ordered
-from pzos.study.progress import watched
-from pzos.study.result import Result
+from pzos.base.errors import MissingExtra
+from pzos.base.types import Query, Response
+from pzos.study.result import Record, Result
 from pzos.study.study import Study
-from pzos.study.trace import Record
-
-if TYPE_CHECKING:
-    from concurrent.futures import Executor
-
-    from pzos.answers.failures import Tolerance
 
 #: The library's logger: silent unless the program that uses the library configures logging.
 logger = logging.getLogger("pzos")
 logger.addHandler(logging.NullHandler())
-
-
-#: Ends after which there is time, and a point worth certifying.
-_CERTIFIED_ENDS = (Stop.STEPS, Stop.QUERIES, Stop.TARGET, Stop.CONVERGED)
+_REFRESH_SECONDS = 0.1
 
 
 def iterate(study: Study, oracle: Oracle) -> Iterator[Record]:
@@ -43,94 +25,23 @@ def iterate(study: Study, oracle: Oracle) -> Iterator[Record]:
 
     Progress bars, logging, early stopping and live plots are consumers of this generator.
     """
-    while not study.done:
-        for response in _responses(study, oracle):
+    while queries := study.ask():
+        for response in _responses(study, oracle, queries):
             record = study.receive(response)
             if record is not None:
                 yield record
 
 
-def _responses(study: Study, oracle: Oracle) -> Iterator[Response]:
+def _responses(study: Study, oracle: Oracle, queries: list[Query]) -> Iterator[Response]:
     """Have the open queries answered.
 
     A batched follower is asked for the whole batch even where a study that was rebuilt has part of its answers,
     because the last bits of a batched answer depend on the shape of the batch.
     """
-    queries = study.ask()
     if not oracle.follower.batched:
         return oracle.answer(queries)
     open_now = {query.index for query in queries}
     return (response for response in oracle.answer(study.batch()) if response.index in open_now)
-
-
-def solve(
-    problem: Problem,
-    solver: AnySolver | None = None,
-    *,
-    steps: int | None = None,
-    queries: int | None = None,
-    seconds: float | None = None,
-    target: float | None = None,
-    seed: int = 0,
-    monitor: bool = True,
-    executor: Executor | None = None,
-    tolerance: Tolerance | None = None,
-    path: str | os.PathLike[str] | None = None,
-    progress: bool | None = None,
-    certificate: bool | int | None = None,
-) -> Result:
-    """Run ``solver`` on ``problem`` until a limit is reached, and return the result.
-
-    Without a solver one is chosen and configured (``methods/default.py``); ``result.explanation`` says which and why,
-    and ``result.certificate`` how stationary its point is. The certificate's queries come on top of the limits and are
-    counted in ``result.monitoring``: 33, or as many as ``certificate`` says; ``certificate=False`` leaves it out.
-    ``steps``, ``queries`` (the algorithm's), ``seconds`` and ``target`` are limits; without any, 1000 steps are
-    taken. ``executor`` answers the queries of a step in parallel, with the same bits. ``tolerance`` says what to do
-    about a follower that fails. With ``path`` the run is durable: every answer is kept in that file before it is used,
-    and the same call goes on where a killed one ended. ``progress`` shows a bar; by default only on a terminal.
-    Ctrl-C returns the partial result.
-    """
-    require_problem("solve", problem)
-    settings: dict[str, Any] = {
-        "seed": seed,
-        "steps": steps,
-        "queries": queries,
-        "seconds": seconds,
-        "target": target,
-        "failure_rate": None if tolerance is None else tolerance.failure_rate,
-        "monitor": monitor,
-    }
-    known = problem.known()
-    explanation = ""
-    if solver is None:
-        from pzos.methods.default import choose
-
-        solver, explanation = choose(known, queries if queries is not None else steps)
-        certificate = True if certificate is None else certificate
-    study = Study(known, solver, **settings) if path is None else Study.open(path, known, solver, **settings)
-    with study, _oracle(problem.follower, seed, executor, tolerance) as oracle:
-        result = replace(drive(study, oracle, progress=progress), explanation=explanation)
-    if not certificate or result.stop not in _CERTIFIED_ENDS:
-        return result
-    from pzos.stationarity.ending import ending_certificate
-
-    # Another seed: the noise of a noisy follower must not be that of the run.
-    with _oracle(problem.follower, seed + 1, executor, tolerance) as oracle:
-        asked = None if certificate is True else certificate
-        found = ending_certificate(study.task, study.state, oracle, queries=asked, path=path, spent=result.queries)
-    spent = 0 if found is None else found.queries
-    ledger = ordered({**result.ledger, NAMES[Purpose.CERTIFICATE.value]: spent})
-    return replace(result, certificate=found, monitoring=result.monitoring + spent, ledger=ledger)
-
-
-def _oracle(
-    follower: Follower, seed: int, executor: Executor | None, tolerance: Tolerance | None
-) -> AbstractContextManager[Oracle]:
-    if tolerance is None:
-        return nullcontext(Oracle(follower, seed=seed, executor=executor))
-    from pzos.answers.failures import TolerantOracle
-
-    return TolerantOracle(follower, tolerance, seed=seed, executor=executor)
 
 
 def drive(study: Study, oracle: Oracle, *, progress: bool | None = None) -> Result:
@@ -148,39 +59,42 @@ def drive(study: Study, oracle: Oracle, *, progress: bool | None = None) -> Resu
     return result
 
 
-def minimize(
-    leader: Leader,
-    follower: Follower | Callable[..., Any],
-    x0: npt.ArrayLike,
-    solver: AnySolver | None = None,
-    *,
-    domain: Domain | None = None,
-    **limits: Any,
-) -> Result:
-    """Minimise f(x, y*(x)) in one call; keyword arguments as for :func:`solve`."""
-    return _quick("min", leader, follower, x0, solver, domain, limits)
+def watched(records: Iterator[Record], study: Study, progress: bool | None) -> Iterator[Record]:
+    """Pass records through, showing them on a terminal (``progress=None``), always (True) or never (False)."""
+    if not _wanted(progress):
+        return records
+    return _with_bar(records, study)
 
 
-def maximize(
-    leader: Leader,
-    follower: Follower | Callable[..., Any],
-    x0: npt.ArrayLike,
-    solver: AnySolver | None = None,
-    *,
-    domain: Domain | None = None,
-    **limits: Any,
-) -> Result:
-    """Maximise f(x, y*(x)) in one call; keyword arguments as for :func:`solve`."""
-    return _quick("max", leader, follower, x0, solver, domain, limits)
+def _wanted(progress: bool | None) -> bool:
+    installed = importlib.util.find_spec("rich") is not None
+    if progress and not installed:
+        raise MissingExtra("rich", "cli", "a progress bar")
+    return bool(progress) if progress is not None else installed and sys.stderr is not None and sys.stderr.isatty()
 
 
-def _quick(
-    sense: Sense,
-    leader: Leader,
-    follower: Follower | Callable[..., Any],
-    x0: npt.ArrayLike,
-    solver: AnySolver | None,
-    domain: Domain | None,
-    limits: dict[str, Any],
-) -> Result:
-    return solve(Problem(leader, follower, x0, domain, sense), solver, **limits)
+def _with_bar(records: Iterator[Record], study: Study) -> Iterator[Record]:
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.completed:.0f}/{task.total:.0f} {task.fields[unit]}"),
+        TextColumn("F = {task.fields[value]:.6g}"),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    )
+    limits = study.limits
+    totals = {"steps": limits.steps, "queries": limits.queries, "seconds": limits.seconds}
+    unit, total = next((unit, total) for unit, total in totals.items() if total is not None)  # there is always one
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        name = study.known.name or type(study.solver).__name__
+        task = bar.add_task(name, total=total, unit=unit, value=float("nan"))
+        shown_at = 0.0
+        for record in records:
+            if time.monotonic() - shown_at > _REFRESH_SECONDS:
+                shown_at = time.monotonic()
+                done = {"steps": record.step + 1, "queries": record.queries, "seconds": record.seconds}[unit]
+                bar.update(task, completed=min(done, total), value=record.value)
+            yield record

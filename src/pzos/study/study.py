@@ -9,33 +9,68 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from math import isfinite
 from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from pzos.base.checks import Faults
+from pzos.base.checks import Faults, Must, check_fields, checked, number, shown, whole
 from pzos.base.errors import InvalidAnswer, InvalidInput, InvalidLeader
-from pzos.base.keys import A_SEED, Keys
-from pzos.base.types import CACHED_SECONDS, Purpose, Query, Response, Vector, all_finite
+from pzos.base.keys import Keys
+from pzos.base.types import CACHED_SECONDS, Purpose, Query, Response, Vector, all_finite, as_number, float_array
 from pzos.methods.estimators import Plan
-from pzos.methods.solver import AnySolver, Outcome, State, Stop, Task
-from pzos.problem.problem import Known
-from pzos.study.admission import check_address, check_answer, check_known, check_same, check_solver, told_vector
+from pzos.methods.solver import SOLVER, AnySolver, Certifying, Outcome, State, Stop, Task
+from pzos.problem.problem import Known, Problem
 from pzos.study.events import Event, Keeper, difference, event_of
-from pzos.study.ledger import Ledger
-from pzos.study.limits import Limits, check_limits
-from pzos.study.result import Result
-from pzos.study.selection import Selection
-from pzos.study.trace import Record, Trace
+from pzos.study.result import Ledger, Record, Result, Selection, Trace
 
 _UNKNOWN = float("nan")
 _EMPTY: Vector = np.empty(0)
 _KNOWN_BY_SOLVER = (Purpose.ITERATE, Purpose.TRIAL)
 #: (the query asked now, the point it was asked at then, their relative difference)
 _Differs = Callable[[Query, Vector, float], None]
+
+
+#: What a run without any limit is given, so that ``while not study.done`` ends.
+DEFAULT_STEPS = 1000
+
+#: The rate of failures is judged once this many queries were answered or failed.
+FEWEST_JUDGED = 20
+
+
+_COUNT = {name: whole(1, f"try {name}=300, or None for no limit").or_none() for name in ("steps", "queries")}
+_DURATION = Must(
+    lambda value: value is None or (as_number(value) or 0.0) > 0,
+    "a positive number",
+    "try seconds=60, or None for no limit",
+)
+_GOAL = number(isfinite, "a finite number", "give the value of F to stop at, or None for no limit").or_none()
+_SHARE = number(
+    lambda share: 0 < share <= 1, "a share in (0, 1]", "try failure_rate=0.5, or None for no limit"
+).or_none()
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """When a run must end, whatever the solver thinks; None means no limit of that kind. Without any, 1000 steps."""
+
+    steps: int | None = checked(_COUNT["steps"], default=None)
+    queries: int | None = checked(_COUNT["queries"], default=None)
+    seconds: float | None = checked(_DURATION, default=None)
+    target: float | None = checked(_GOAL, default=None)
+    failure_rate: float | None = checked(_SHARE, default=None)
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        if self.steps is None and self.queries is None and self.seconds is None:
+            object.__setattr__(self, "steps", DEFAULT_STEPS)
+
+    def fails_too_often(self, failures: int, told: int) -> bool:
+        """Tell whether more than ``failure_rate`` of the queries told failed, once there are enough to judge."""
+        return self.failure_rate is not None and told >= FEWEST_JUDGED and failures > self.failure_rate * told
 
 
 class Study:
@@ -70,15 +105,15 @@ class Study:
     ) -> None:
         faults = Faults("Study")
         check_known(faults, known)
-        check_solver(faults, solver)
-        check_limits(faults, steps, queries, seconds, target, failure_rate)
-        A_SEED.note(faults, "seed", seed)
+        SOLVER.note(faults, "solver", solver)
+        limits = faults.made(Limits, steps, queries, seconds, target, failure_rate)
+        keys = faults.made(Keys, seed)
         faults.raise_if_any()
         self.known = known
         self.solver = solver
-        self.limits = Limits(steps, queries, seconds, target, failure_rate)
+        self.limits = limits
         self.monitor = bool(monitor)
-        self.task = Task(self.known, Keys(seed))
+        self.task = Task(known, keys)
         self.trace = Trace()
         self.state: State = solver.init(self.task)
         self.queries = 0
@@ -88,6 +123,7 @@ class Study:
         self._keeper: Keeper | None = None
         self._kept: dict[int, list[Event]] = {}  # what a replay still has for steps to come
         self._differs: _Differs | None = None
+        self._replaying = False
         self._timed = True
         self._stop: Stop | None = None
         self._finished = False
@@ -128,7 +164,7 @@ class Study:
     def close(self) -> None:
         """Close the file of a durable study; a study in memory has nothing to close."""
         if self._keeper is not None:
-            self._keeper.close()
+            self._keeper.close(self.stop.value if self._finished else "")
 
     def __enter__(self) -> Self:
         return self
@@ -141,7 +177,7 @@ class Study:
     @property
     def done(self) -> bool:
         """Whether there is nothing left to ask."""
-        self._prepare()
+        self.ask()
         return self._finished
 
     @property
@@ -169,8 +205,18 @@ class Study:
         self._start = time.perf_counter() - elapsed
 
     def ask(self) -> list[Query]:
-        """Return the open queries. Asking again gives the same ones, less those answered meanwhile."""
-        self._prepare()
+        """Return the open queries, none if the study is over. Asking again gives the same, less those answered."""
+        if self._kept and not self._missing and not self._replaying:
+            self._resume()
+        if not self._missing and not self._finished:
+            self._stop = self._stop or self._limit_reached()
+            plan = None if self._stop else self.solver.ask(self.task, self.state)
+            budget = self.limits.queries
+            if plan is not None and (budget is None or self.queries + len(plan.points) <= budget):
+                self._open_batch(plan)
+            else:
+                self._stop = self._stop or Stop.QUERIES
+                self._close_study()
         answers = self._answers
         if self._missing == len(answers):
             return list(self._open)
@@ -178,27 +224,8 @@ class Study:
 
     def batch(self) -> list[Query]:
         """Return all queries of the open batch, those already answered included."""
-        self._prepare()
+        self.ask()
         return list(self._open)
-
-    def _prepare(self) -> None:
-        """Open the next batch, unless one is open or the study is over."""
-        if self._kept and not self._missing:
-            self._resume()
-        if not self._missing and not self._finished:
-            self._advance()
-
-    def _advance(self) -> None:
-        if self._stop is None:
-            self._stop = self._limit_reached()
-        if self._stop is None:
-            plan = self.solver.ask(self.task, self.state)
-            budget = self.limits.queries
-            if budget is None or self.queries + len(plan.points) <= budget:
-                self._open_batch(plan)
-                return
-            self._stop = Stop.QUERIES
-        self._close_study()
 
     def _limit_reached(self) -> Stop | None:
         limits = self.limits
@@ -248,6 +275,8 @@ class Study:
         self._open_step = self._step if queries else -1
         self._answers = [None] * len(queries)
         self._missing = len(queries)
+        if self._keeper is not None and queries:
+            self._keeper.asked(queries)
 
     # ---- telling ------------------------------------------------------------------------------------------
 
@@ -268,10 +297,40 @@ class Study:
         return self.receive(Response(query.step, query.index, _EMPTY, failure=reason or "no reason given"))
 
     def receive(self, response: Response) -> Record | None:
-        """Take a response as an oracle gives it (its array is kept, not copied, and made read-only)."""
-        return self._take(response, self._keeper)
+        """Take a response as an oracle gives it (its array is kept, not copied, and made read-only).
 
-    def _take(self, response: Response, keeper: Keeper | None) -> Record | None:
+        The last one of a batch lets the solver move. Whatever can fail comes first, so that an error leaves the study
+        as it was.
+        """
+        shape = self._response_shape
+        query = self._admitted(response)
+        if query is None:
+            return None
+        record = None
+        if self._missing > 1:
+            self._missing -= 1
+        else:
+            try:
+                answers = [None if told is None or told.failure else told.y for told in self._answers]
+                if self._plan is None:
+                    record = self._close_final(answers[0])
+                else:
+                    planned = answers[: len(self._plan.points)]
+                    state, outcome = self.solver.tell(self.task, self.state, self._plan, planned)
+                    record = self._close_batch(self._plan, state, outcome, answers[len(planned) :])
+            except BaseException as error:
+                if self._open:  # the leader or the solver failed before anything was changed
+                    self._answers[query.index], self._response_shape = None, shape
+                if isinstance(error, InvalidLeader):
+                    raise InvalidLeader(f"step {response.step}: {error}") from error
+                raise
+        if response.failure or response.seconds == CACHED_SECONDS:
+            self.failures += bool(response.failure)
+            self._ledger.note(query, response)
+        return record
+
+    def _admitted(self, response: Response) -> Query | None:
+        """Check a response, keep it, and return the query it answers; None if it was told before."""
         index = response.index
         if response.step != self._open_step or not 0 <= index < len(self._open):
             raise self._not_open(response)
@@ -279,31 +338,16 @@ class Study:
         if told is not None:
             check_same(told, response)
             return None
-        y, shape, query = response.y, self._response_shape, self._open[index]
+        y, query = response.y, self._open[index]
         if not response.failure:
-            if y.shape != shape or not all_finite(y):
-                check_answer(response, shape)
+            if y.shape != self._response_shape or not all_finite(y):
+                check_answer(response, self._response_shape)
                 self._response_shape = y.shape
             y.setflags(write=False)  # read-only, as the leader is handed this very array
-        if keeper is not None:
-            keeper.append(query, response, self.elapsed)
+        if self._keeper is not None and not self._replaying:
+            self._keeper.append(query, response, self.elapsed)
         self._answers[index] = response
-        record = None
-        if self._missing == 1:
-            try:
-                record = self._close_batch()
-            except BaseException as error:
-                if self._open:  # the leader or the solver failed before anything was changed
-                    self._answers[index], self._response_shape = None, shape
-                if isinstance(error, InvalidLeader):
-                    raise InvalidLeader(f"step {response.step}: {error}") from error
-                raise
-        else:
-            self._missing -= 1
-        if response.failure or response.seconds == CACHED_SECONDS:
-            self.failures += bool(response.failure)
-            self._ledger.note(query, response)
-        return record
+        return query
 
     def _not_open(self, response: Response) -> InvalidAnswer:
         now = f"step {self._open_step} is open" if self._open else "no query is open"
@@ -312,23 +356,15 @@ class Study:
             "tell only answers to queries from the latest ask()"
         )
 
-    def _close_batch(self) -> Record | None:
-        """Gather the batch by index, let the solver move, and keep the record.
-
-        Whatever can fail comes first, so that an error leaves the study as it was.
-        """
-        answers = [None if told is None or told.failure else told.y for told in self._answers]
-        if self._plan is None:
-            return self._close_final(answers[0])
-        planned = len(self._plan.points)
-        state, outcome = self.solver.tell(self.task, self.state, self._plan, answers[:planned])
+    def _close_batch(self, plan: Plan, state: State, outcome: Outcome, watched: list[Vector | None]) -> Record:
+        """Take the solver's next state and keep the record of the step; ``watched`` answers the monitoring query."""
         value = outcome.value
-        if len(answers) > planned and (watched := answers[planned]) is not None:
-            value = self.known.leader.value(self.state.x, watched)
+        if watched and watched[0] is not None:
+            value = self.known.leader.value(self.state.x, watched[0])
         self._set_open([])
-        self._ledger.close(self._plan.purposes)
-        self.queries += planned
-        self.monitoring += len(answers) - planned
+        self._ledger.close(plan.purposes)
+        self.queries += len(plan.points)
+        self.monitoring += len(watched)
         self.state = state
         record = self._record(outcome, value)
         self.trace.append(record)
@@ -373,6 +409,7 @@ class Study:
     def keep(self, keeper: Keeper) -> None:
         """Write every answer from now on to ``keeper`` before it is taken."""
         self._keeper = keeper
+        keeper.asked([query for query in self._open if self._answers[query.index] is None])
 
     def replay(self, events: Iterable[Event], differs: _Differs | None = None) -> float:
         """Rebuild a fresh study from what was kept of it, in any order; returns the largest :attr:`difference`.
@@ -393,22 +430,22 @@ class Study:
 
     def _resume(self) -> None:
         """Tell what was kept of the steps from here on, as far as it goes without a gap."""
-        elapsed, self._timed = self.elapsed, False
+        elapsed, self._replaying, self._timed = self.elapsed, True, False
         try:
             while (kept := self._kept.pop(self._step, None)) and not self._finished:
                 if all(event.closing for event in kept):
                     self._timed = True
                     self.set_clock(elapsed)
-                self._advance()
+                self.ask()
                 for event in self._recognised(kept):
                     if event.response is not None:
                         elapsed = max(elapsed, event.elapsed)
                         self.set_clock(event.elapsed)
-                        self._take(event.response, None)
+                        self.receive(event.response)
                 if self._missing:
                     break
         finally:
-            self._timed = True
+            self._replaying, self._timed = False, True
             self.set_clock(elapsed)
         if self._finished:
             self._kept.clear()
@@ -477,5 +514,70 @@ class Study:
             explanation=explanation,
             x0=self.known.x0,
             ledger=self._ledger.counts(monitoring, answered),
-            certificate=getattr(self.state, "certified", None),
+            certificate=self.solver.certificate(self.state) if isinstance(self.solver, Certifying) else None,
         )
+
+
+# ---- what is let in -----------------------------------------------------------------------------------------
+
+
+def check_address(query: Query | Response, asked: Sequence[Query], step: int) -> None:
+    """Refuse what is no query, and a query of another study that happens to have an open address."""
+    if not isinstance(query, Query | Response):
+        raise InvalidAnswer(f"query = {shown(query)}: expected a Query; pass one that study.ask() returned")
+    if not isinstance(query, Query) or query.step != step or not 0 <= query.index < len(asked):
+        return
+    own = asked[query.index]
+    if query is not own and not np.array_equal(query.x, own.x):
+        raise InvalidAnswer(
+            f"query {query.step}.{query.index}: x is another point than this study asks about: expected one of its own "
+            "queries; was it asked by a study with another seed, solver or problem?"
+        )
+
+
+def told_vector(query: Query | Response, y: Any) -> Vector:
+    """Return an answer given by hand as a float64 vector of its own."""
+    try:
+        return np.atleast_1d(float_array(y))
+    except (TypeError, ValueError) as error:
+        raise InvalidAnswer(
+            f"query {query.step}.{query.index}: y = {shown(y)}: expected a vector of numbers ({error}); "
+            "tell a 1-D array, or report the failure with study.fail(query, reason)"
+        ) from error
+
+
+def check_answer(response: Response, shape: tuple[int, ...]) -> None:
+    """Refuse an answer that is not a finite vector of the length of earlier answers (``shape`` () if none)."""
+    y = response.y
+    where = f"query {response.step}.{response.index}"
+    if y.ndim != 1 or y.size == 0:
+        raise InvalidAnswer(f"{where}: y has shape {y.shape}: expected a vector; return a 1-D array")
+    if shape not in ((), y.shape):
+        raise InvalidAnswer(
+            f"{where}: y has {y.size} entries: expected {shape[0]}, as in earlier answers; "
+            "a follower's response must keep its length"
+        )
+    if not np.isfinite(y).all():
+        entry = int(np.nonzero(~np.isfinite(y))[0][0])
+        raise InvalidAnswer(
+            f"{where}: y[{entry}] = {y[entry]}: expected finite numbers; "
+            "repair the follower, or report the failure with study.fail(query, reason)"
+        )
+
+
+def check_same(told: Response, response: Response) -> None:
+    """Refuse an answer that differs from the one already told."""
+    same = told.failure == response.failure and np.array_equal(told.y, response.y)
+    if not same:
+        raise InvalidAnswer(
+            f"query {response.step}.{response.index}: was already answered differently: expected the same answer; "
+            "a follower must be a function of x (declare noise with pzos.seeded)"
+        )
+
+
+def check_known(faults: Faults, known: Any) -> None:
+    """Note a fault unless ``known`` is the known part of a problem."""
+    remedy = "pass problem.known()"
+    if isinstance(known, Problem):
+        remedy = "pass problem.known(): a study never sees the follower"
+    faults.check(isinstance(known, Known), "known", known, "the known part of a problem", remedy)

@@ -1,18 +1,28 @@
-"""The solver: any latency to any gap."""
+"""The solver: any latency to any gap, how it gives up, and the same answers with and without compilation."""
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+import pzos
 from pzos.networks import (
+    Demand,
     Latency,
+    NegativeCycle,
     Network,
     generated_city,
     independent_gap,
 )
+from pzos.networks.equilibrium import solver
+from roads import braess
 
 
 @pytest.mark.parametrize("power", [0.0, 0.5, 1.0, 3.5038, 5.1644, 16.8])
@@ -37,3 +47,90 @@ def test_classes_that_swap_roads_on_steep_latencies_reach_the_gap(power: float, 
     tolls = np.random.default_rng(seed).uniform(-0.05, 1.0, city.links) * city.latency.base.mean()
     answer = classes.assign(tolls, gap=1e-12)
     assert abs(independent_gap(classes, answer.class_flow, tolls)) <= 2e-12
+
+
+def test_steady_convergence_is_not_given_up() -> None:
+    """Two classes that swap two steep roads: sweeps creep until Newton steps begin, and every round counts."""
+    latency = Latency(np.full(6, 0.25), np.array([1.0, 3, 1, 4, 1, 1]) / 32, np.ones(6), np.array([1.0, 4, 1, 4, 1, 1]))
+    demand = Demand.from_list([1], [2], [6.0])
+    network = Network.from_arrays([0, 1, 2, 1, 2, 0], [1, 2, 0, 0, 1, 2], latency, demand).with_classes([3.0, 2.0])
+    tolls = 0.1 * np.arange(6)
+    answer = network.assign(tolls, gap=1e-11)
+    assert answer.rounds > 25
+    assert abs(independent_gap(network, answer.class_flow, tolls)) <= 2e-11
+
+
+def test_a_run_says_how_it_ended() -> None:
+    network = braess()
+    ready, fixed = network.prepared, np.zeros((1, 5))
+
+    def run(gap: float, tolls: float = 0.0, **effort: int) -> solver.Outcome:
+        return solver.equilibrate(ready.graph, ready.trips, fixed + tolls, ready.law, gap, solver.Effort(**effort))
+
+    assert run(1e-12).status == solver.CONVERGED
+    tired = run(1e-300, rounds=5, patience=0)
+    assert tired.status in (solver.TIRED, solver.CONVERGED)
+    cut = run(1e-12, rounds=1)
+    assert (cut.status, cut.rounds) == (solver.TIRED, 2)
+    assert cut.gap > 1e-12
+    flow = np.bincount(cut.paths.pool[: cut.paths.start[cut.paths.first[1]]], minlength=5)
+    assert flow.sum() >= 2
+
+
+PROGRAM = """
+import json, sys
+import numpy as np
+from dataclasses import replace
+from pzos.networks import generated_city
+from roads import braess
+import pzos.games._compile as words
+
+def answers():
+    city = generated_city(3, 3, zones=4, congestion=2.0, seed=1)
+    own = city.latency.with_own(lambda link, v: 1 + 1e-6 * v * v, lambda link, v: 2e-6 * v, [0, 3])
+    for network in (braess(), city, replace(city, first_thru=2), replace(city, latency=own)):
+        yield network.assign(gap=1e-12)
+        yield network.with_classes([0.5, 1.0, 2.0], [0.3, 0.4, 0.3]).assign(
+            np.linspace(-0.1, 0.5, network.links) * network.latency.base.mean(), gap=1e-12)
+
+found = [[a.flow.tolist(), a.class_flow.tolist(), a.objective, a.skim().tolist()] for a in answers()]
+sys.stdout.write(json.dumps([words.COMPILES, found]))
+"""
+
+
+def test_kernels_say_the_same_with_jit_off() -> None:
+    """The same program twice: compiled, and as plain Python, where a debugger and coverage can look on."""
+    tests = Path(__file__).resolve().parents[2]
+    places = os.pathsep.join([str(Path(pzos.__file__).resolve().parents[1]), str(tests)])
+    results = []
+    for off in ("0", "1"):
+        environment = {**os.environ, "PYTHONPATH": places, "NUMBA_DISABLE_JIT": off}
+        done = subprocess.run(
+            [sys.executable, "-W", "error", "-c", PROGRAM], env=environment, capture_output=True, text=True, timeout=600
+        )
+        assert done.returncode == 0, done.stderr
+        results.append(json.loads(done.stdout))
+    (compiles, compiled), (plain, interpreted) = results
+    assert (compiles, plain) == (True, False)
+    for ours, theirs in zip(compiled, interpreted, strict=True):
+        for one, other in zip(ours, theirs, strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["three classes", "own", "closed", "cycle"])
+def test_small_cases_in_this_process(name: str) -> None:
+    """The same kernels once more here, so that coverage with JIT off sees them without a second process."""
+    city = generated_city(3, 3, zones=4, congestion=2.0, seed=1)
+    tolls = np.linspace(-0.1, 0.5, city.links) * city.latency.base.mean()
+    if name == "three classes":
+        city = city.with_classes([0.5, 1.0, 2.0], [0.3, 0.4, 0.3])
+    elif name == "own":
+        own = city.latency.with_own(lambda link, v: 1 + 1e-6 * v * v, lambda link, v: 2e-6 * v, [0, 3])
+        city = replace(city, latency=own)
+    elif name == "closed":
+        city = replace(city, first_thru=2, latency=replace(city.latency, power=city.latency.power + 0.5))
+    else:
+        with pytest.raises(NegativeCycle):
+            city.assign(tolls - 50.0)
+    answer = city.assign(tolls, gap=1e-12)
+    assert abs(independent_gap(city, answer.class_flow, tolls)) <= 2e-12

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import pzos
 from pzos.base.errors import InvalidInput, MissingExtra
+from pzos.networks import Latency
 from pzos.networks.simulators import aequilibrae, sumo, uxsim
 from pzos.networks.simulators.traffic import (
     Judgement,
+    Traffic,
     advised_radius,
     held_out,
+    judge,
     sensitivity,
     simulated_toll_problem,
 )
@@ -99,3 +103,38 @@ def test_tolls_are_compared_by_their_means():
     assert judged.lowest() == "cheap"
     dear = next(line for line in str(judged).splitlines() if line.startswith("dear"))
     assert dear.split() == ["dear", "4", "(1)"]
+
+
+def test_roads_are_told_in_seconds_metres_and_lanes() -> None:
+    network = replace(two_roads(), length=np.array([1.0, 0.0, 2.0, 1.0]))
+    network = replace(network, latency=Latency.bpr([1.0, 0.001, 1.5, 1.5], 0.15, [1500.0, 2001.0, 6000.0, 1.0], 4.0))
+    roads = Coins(network).roads()
+    assert roads.seconds.tolist() == [60.0, 1.0, 90.0, 90.0]  # nothing takes less than a second
+    assert roads.metres.tolist() == [1000.0, 10.0, 2000.0, 1000.0]  # no length: 10 metres a second
+    assert roads.lanes.tolist() == [1, 2, 3, 1]
+
+
+def test_simulators_take_open_networks_only() -> None:
+    with pytest.raises(InvalidInput, match=r"network.first_thru = 1: expected 0; traffic may pass through every node"):
+        Coins(replace(two_roads(), first_thru=1))
+
+
+def test_total_time_counts_waiting() -> None:
+    assert Traffic(np.ones(2), np.array([1.5, 2.5]), 3.0).total_time == 7.0
+
+
+def test_problems_are_bounded_and_named() -> None:
+    problem = simulated_toll_problem(Coins(two_roads()), [0, 2], upper=[1.0, 2.0], x0=0.5)
+    assert problem.x0.tolist() == [0.5, 0.5]
+    assert problem.domain.project(np.array([9.0, -9.0])).tolist() == [1.0, 0.0]
+    assert problem.name == "tolls on 2 links of network, Coins"
+    assert problem.leader.name == "1 travel_time"
+
+
+def test_several_tolls_are_judged_on_the_same_seeds() -> None:
+    problem = simulated_toll_problem(Coins(two_roads()), [0], upper=4.0)
+    judged = judge(problem, {"none": [0.0], "one": [1.0]}, [11, 12, 13])
+    for name, x in (("none", 0.0), ("one", 1.0)):
+        np.testing.assert_array_equal(judged.values[name], held_out(problem, [x], [11, 12, 13]))
+    assert judged.lowest() in ("none", "one")
+    assert str(judged).splitlines()[0].split() == ["mean", "(standard", "error)"]

@@ -8,7 +8,7 @@ Far fewer queries than the paper's methods, but no theorem: certify the end poin
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -20,9 +20,9 @@ from pzos.base.types import LeaderValue, Purpose, Vector, dot
 from pzos.methods.estimators import Answers, Plan, of_kind
 from pzos.methods.response_model.history import History, first
 from pzos.methods.response_model.response import ResponseModel
-from pzos.methods.solver import Outcome, Stop, Task
+from pzos.methods.solver import Foresight, Outcome, Stop, Task
 from pzos.methods.trust_region.state import Kind, RegionState, TrialPlan, models, opening_contest, point_limit, retuned
-from pzos.methods.trust_region.subproblem import Move, first_radius, minimise, on_model, search
+from pzos.methods.trust_region.subproblem import Move, first_radius, minimise, on_model
 from pzos.problem.structure import declared
 
 Told = Sequence[tuple[Vector, Vector]]
@@ -38,6 +38,7 @@ _SHRINK = 0.7
 _FLOOR = 1e-4
 _SUSPECT_FROM = 5
 _SPARE = 2
+_CERTIFIED_SHARE = 0.01
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +73,7 @@ class CompositeTrustRegion:
 
     # ---- asking -------------------------------------------------------------------------------------------
 
-    @one_blas_thread
+    @one_blas_thread()
     def ask(self, task: Task, state: RegionState) -> TrialPlan:
         """Plan the model's minimiser; or x0, a repeated query, or a probe where the model promises nothing."""
         history = state.history
@@ -103,7 +104,7 @@ class CompositeTrustRegion:
             # The model itself has kinks at the bounds of the answers, where a smooth minimiser stalls.
             corner = min(_ROUNDING * float(np.abs(model.base).mean()), _ROUNDING_BY_RADIUS * radius)
             rounded = on_model(known.leader, known.sign, model.rounded(corner))
-            start, _ = search(rounded, state.x, radius, known.domain, self.iterations)
+            start = minimise(rounded, state.x, radius, known.domain, self.iterations).x
             move = minimise(objective, state.x, radius, known.domain, max(self.iterations // 3, 1), start)
             if move.predicted > _negligible(state):
                 return move
@@ -124,7 +125,7 @@ class CompositeTrustRegion:
 
     # ---- telling ------------------------------------------------------------------------------------------
 
-    @one_blas_thread
+    @one_blas_thread()
     def tell(self, task: Task, state: RegionState, plan: Plan, answers: Answers) -> tuple[RegionState, Outcome]:
         """Take the answers into the history, judge the step, and move if F is lower there."""
         plan = of_kind(TrialPlan, plan)
@@ -159,6 +160,26 @@ class CompositeTrustRegion:
             contest=opening_contest(task, y.size),
         )
 
+    # ---- for a certificate --------------------------------------------------------------------------------
+
+    def foresight(self, task: Task, state: RegionState) -> Foresight | None:
+        """Return (x, at) -> (dM/dx)' grad_y f at x: the model's prediction of J' grad_y f."""
+        if state.history is None:
+            return None
+        (model,) = models(task, state, None, (state.contest.winner,), state.priors).values()
+
+        @one_blas_thread()
+        def predicted(x: Vector, at: LeaderValue) -> Vector:
+            return model.response_and_pull(x)[1](at.grad_y)
+
+        return predicted
+
+    def certifying_radius(self, state: RegionState) -> float | None:
+        """Return a hundredth of the scale of x that was found, and under noise at least the trust radius."""
+        if state.history is None:
+            return None
+        return max(_CERTIFIED_SHARE * state.scale, state.radius if state.exact is False else 0.0)
+
 
 def _negligible(state: RegionState) -> float:
     """Return the promise below which a minimiser of the model is not worth a query."""
@@ -182,17 +203,6 @@ def _survey(task: Task, state: RegionState, x: Vector) -> Vector:
     """Return a corner of the trust region around x: under noise only far points tell slopes."""
     signs = 2.0 * task.keys.generator(Role.PROBE, state.step).integers(0, 2, x.size) - 1.0
     return task.known.domain.project(x + state.radius * signs)
-
-
-def foresight(task: Task, state: RegionState) -> Callable[[Vector, LeaderValue], Vector]:
-    """Return (x, at) -> (dM/dx)' grad_y f at x: the model's prediction of J' grad_y f, for a certificate."""
-    (model,) = models(task, state, None, (state.contest.winner,), state.priors).values()
-
-    @one_blas_thread
-    def predicted(x: Vector, at: LeaderValue) -> Vector:
-        return model.response_and_pull(x)[1](at.grad_y)
-
-    return predicted
 
 
 # ---- judging: accept or not, and the next radius ------------------------------------------------------------------

@@ -72,32 +72,22 @@ def minimise(
     objective: Objective, centre: Vector, radius: float, domain: Domain, iterations: int, start: Vector | None = None
 ) -> Move:
     """Return the best point found within ``radius`` of the centre, searching from ``start`` (else the centre)."""
+    from scipy.optimize import Bounds, minimize
+
     here, _ = objective(centre)
-    x, value = search(objective, centre, radius, domain, iterations, start)
-    return Move(x, here - value, float(np.abs(x - centre).max()))
-
-
-def search(
-    objective: Objective, centre: Vector, radius: float, domain: Domain, iterations: int, start: Vector | None = None
-) -> tuple[Vector, float]:
-    """Return the best point found and its value; :func:`minimise` without the comparison."""
     bounds = bounds_of(domain, centre.size)
     begin = centre if start is None else start
     if bounds is None:
-        return _projected(objective, begin, centre, radius, domain, iterations)
-    lower, upper = np.maximum(bounds[0], centre - radius), np.minimum(bounds[1], centre + radius)
-    return _boxed(objective, begin, lower, upper, iterations)
-
-
-def _boxed(objective: Objective, start: Vector, lower: Vector, upper: Vector, iterations: int) -> tuple[Vector, float]:
-    from scipy.optimize import Bounds, minimize
-
-    found = minimize(
-        objective, np.minimum(np.maximum(start, lower), upper), jac=True, method="L-BFGS-B",
-        bounds=Bounds(lower, upper),
-        options={"maxiter": iterations, "maxfun": iterations + 2, "ftol": 1e-14, "gtol": 1e-12},
-    )  # fmt: skip
-    return np.asarray(found.x, dtype=np.float64), float(found.fun)
+        x, value = _projected(objective, begin, centre, radius, domain, iterations)
+    else:
+        lower, upper = np.maximum(bounds[0], centre - radius), np.minimum(bounds[1], centre + radius)
+        found = minimize(
+            objective, np.minimum(np.maximum(begin, lower), upper), jac=True, method="L-BFGS-B",
+            bounds=Bounds(lower, upper),
+            options={"maxiter": iterations, "maxfun": iterations + 2, "ftol": 1e-14, "gtol": 1e-12},
+        )  # fmt: skip
+        x, value = np.asarray(found.x, dtype=np.float64), float(found.fun)
+    return Move(x, here - value, float(np.abs(x - centre).max()))
 
 
 def _projected(

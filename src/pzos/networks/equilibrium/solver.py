@@ -161,7 +161,7 @@ def equilibrate(graph: Graph, trips: Trips, fixed: Matrix, law: Law, target: flo
     into = np.empty(nodes, np.int32)
     refresh(law, state)
     paths = _load(graph, trips, fixed, law, state, space)
-    best, since, number, gap = np.inf, 0, 0, np.inf
+    halved, since, number, gap = np.inf, 0, 0, np.inf
     while True:
         add_up(paths, state)
         refresh(law, state)
@@ -172,8 +172,10 @@ def equilibrate(graph: Graph, trips: Trips, fixed: Matrix, law: Law, target: flo
         if gap <= target and node < 0:
             return Outcome(paths, state, gap, number, CONVERGED, node, kind, into)
         number += 1
-        since = 0 if gap < 0.5 * best and node < 0 else since + 1
-        best = min(best, gap)
+        if gap < 0.5 * halved and node < 0:
+            halved, since = gap, 0
+        else:
+            since += 1
         if since > effort.patience or number > effort.rounds:
             return Outcome(paths, state, gap, number, CYCLE if node >= 0 else TIRED, node, kind, into)
         paths = priced

@@ -1,0 +1,456 @@
+"""A study on disk: one append-only file, a header and one frame per event; an answer is on the disk before it is used.
+
+The state of a study is never written: it is replayed (see :mod:`pzos.durable.replay`). Nothing in the file is executed
+or unpickled: it holds numbers, text, and JSON that is compared. A kill or a full disk leaves at most a torn frame at
+the end, which the next writer sets aside; what is damaged further in is refused, and :func:`recover` takes what is
+intact before and after it into a new file. The frames themselves are those of :mod:`pzos.base.frames`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import secrets
+import struct
+import weakref
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import takewhile
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pzos.base.errors import DamagedStudy, InvalidAnswer, InvalidInput, PzosError
+from pzos.base.frames import NOTHING_BEFORE, Frame, as_array, as_bytes, framed, read_from, scan, write_at
+from pzos.base.types import Purpose, Query, Response, Vector
+from pzos.durable.lock import busy, holder, let_go, lock_out_writers, open_to_read, open_to_write
+from pzos.durable.old_format import OLD_MARK, read_old
+from pzos.study.events import Event, is_closing
+
+#: Written into each header; a file of another format is refused.
+FORMAT = 2
+_HEADER, _NOTE, _ASKED, _ANSWERED = b"h", b"n", b"q", b"a"
+# kind; step, index; gap, seconds, elapsed; how many bytes of purpose, x, y, failure, retried follow
+_EVENT = struct.Struct("<cqqddd5I")
+_NO_ANSWER = Response(0, 0, as_array(b""))
+
+
+class StoredAnswer(NamedTuple):
+    """One told answer (or failure) with the query it answers; ``elapsed`` is the study's clock when it was told."""
+
+    step: int
+    index: int  # type: ignore[assignment]  # tuple.index is of no use here
+    purpose: str
+    x: Vector
+    y: Vector
+    gap: float
+    seconds: float
+    elapsed: float
+    failure: str
+    retried: str
+    final: bool  # whether it is the answer to the last query of a study, which asks for F at the last iterate
+
+
+class Contents:
+    """What a study file says: its header (None if it was lost), its events, and notes between them.
+
+    A note has a kind: ``opened`` (by whom, on which machine), ``stopped`` (why). Kinds that are not known are kept, so
+    that later versions may have more (an answer withdrawn, a certificate).
+    """
+
+    def __init__(self) -> None:
+        self.header: dict[str, Any] | None = None
+        self.events: list[Event] = []
+        self.notes: list[dict[str, Any]] = []
+
+    @property
+    def answers(self) -> list[StoredAnswer]:
+        """Return what was told, in the order of telling."""
+        return stored_answers(self.events)
+
+    @property
+    def writer(self) -> dict[str, Any]:
+        """Return what the present writer noted of himself, as far as the file tells: nothing once he closed it."""
+        sessions = [note for note in self.notes if note.get("kind") in ("opened", "closed")]
+        return sessions[-1] if sessions and sessions[-1]["kind"] == "opened" else {}
+
+    @property
+    def being_written(self) -> bool:
+        """Whether the process that opened the study last is at work on this machine."""
+        import psutil
+
+        process, host = self.writer.get("pid"), self.writer.get("host")
+        return isinstance(process, int) and host == holder()["host"] and psutil.pid_exists(process)
+
+    def take(self, payload: memoryview) -> None:
+        """Add what one frame says; ValueError if a study writes no such frame."""
+        kind = bytes(payload[:1])
+        if kind in (_ASKED, _ANSWERED):
+            self.events.append(_event(payload))
+            return
+        try:
+            said = json.loads(bytes(payload[1:]))
+        except RecursionError:
+            raise ValueError("it is nested too deep") from None
+        if kind == _HEADER and _is_header(said):
+            self.header = said
+        elif kind == _NOTE and isinstance(said, dict):
+            self.notes.append(said)
+        else:
+            raise ValueError("no study writes such a frame")
+
+
+class Log:
+    """One study file, open for writing or (``read_only``) for looking on while another writes."""
+
+    def __init__(self, path: Path, descriptor: int, *, read_only: bool) -> None:
+        self.path = path
+        self.read_only = read_only
+        self.contents = Contents()
+        self.set_aside: Path | None = None
+        self._descriptor = descriptor
+        self._owner = os.getpid()
+        self._study, self._number, self._last, self._end, self._torn = b"", 0, NOTHING_BEFORE, 0, b""
+        self._asked: dict[tuple[int, int], Query] = {}
+        self._step, self._told = -1, dict[tuple[int, Purpose, bytes], Response]()
+        self._noted = False
+        self._finalizer = weakref.finalize(self, let_go, descriptor, self._owner)
+
+    # ---- reading ----------------------------------------------------------------------------------------------
+
+    def more(self) -> list[Event]:
+        """Take in what was written since the last time; returns the events among it."""
+        before, data, at = len(self.contents.events), read_from(self._descriptor, self._end), 0
+        if self._end == 0 and data.startswith(OLD_MARK):
+            if not self.read_only:
+                raise InvalidInput(
+                    f"{self.path}: has format 1: expected format {FORMAT}; "
+                    f"turn it into a new file with  pzos recover {self.path} --out NEW"
+                )
+            old, self.contents.events = read_old(self.path)
+            self.contents.header = {**old, "format": FORMAT, "converted from": old.get("format")}
+            return self.contents.events
+        for frame in scan(data):
+            if not self._follows(frame, at):
+                raise self._damaged(f"what is at byte {self._end + at} is not as it was written")
+            try:
+                self.contents.take(frame.payload)
+            except (ValueError, struct.error) as error:
+                raise self._damaged(f"frame {frame.number} cannot be read: {error}") from None
+            self._study, self._number, self._last, at = frame.file, frame.number + 1, frame.checksum, frame.end
+        if not self._number:
+            raise self._damaged("it is empty" if not data else "it does not begin as a study does")
+        header = self.contents.header
+        if header is not None and header.get("format") != FORMAT:
+            raise InvalidInput(
+                f"{self.path}: has format {header.get('format')!s:.20}: expected format {FORMAT}; "
+                "open it with the version of pzos that wrote it"
+            )
+        self._end, self._torn = self._end + at, data[at:]
+        return self.contents.events[before:]
+
+    def _follows(self, frame: Frame, at: int) -> bool:
+        known = self._study or frame.file
+        return (frame.start, frame.file, frame.number, frame.previous) == (at, known, self._number, self._last)
+
+    def _damaged(self, reason: str) -> DamagedStudy:
+        return damaged(self.path, read_from(self._descriptor, 0), reason)
+
+    # ---- writing ----------------------------------------------------------------------------------------------
+
+    def asked(self, queries: Sequence[Query]) -> None:
+        """Remember queries that were handed out; those still open when the study is closed are kept with it."""
+        self._asked = {(query.step, query.index): query for query in queries}
+
+    def append(self, query: Query, response: Response, elapsed: float) -> None:
+        """Write one answer or failure with the point it was asked at, and return when it is on the disk."""
+        if self.read_only:
+            raise InvalidInput(f"{self.path}: was opened read-only: expected no answers; open it without read_only")
+        if query.step != self._step:
+            self._step, self._told = query.step, {}
+        key = query.index, query.purpose, as_bytes(query.x)
+        told = self._told.get(key)
+        if told is None:
+            self.write([_packed(Event(query, response, elapsed))])
+            self._told[key] = response
+            self._asked.pop(query[:2], None)
+        elif (as_bytes(told.y), told.failure) != (as_bytes(response.y), response.failure):
+            # the study turned the first answer back because its leader failed
+            raise InvalidAnswer(
+                f"query {query.step}.{query.index}: was already answered differently: expected the answer in the file; "
+                "open the study again"
+            )
+
+    def opened(self, **facts: Any) -> None:
+        """Note that this process writes from now on, until it closes the study."""
+        self.note("opened", **holder(), **facts)
+        self._noted = True
+
+    def note(self, kind: str, **facts: Any) -> None:
+        """Write down what is no event of the study: who opened it, why it stopped."""
+        said = {"kind": kind, **facts}
+        self.write([_said(said)])
+        self.contents.notes.append(said)
+
+    def adopt(self, header: dict[str, Any]) -> None:
+        """Write the header: of a new file, or of a recovered one that proved to be this study."""
+        header = {**header, "study": self._study.hex()}
+        self.write([_HEADER + json.dumps(header).encode()])
+        self.contents.header = header
+
+    def write(self, payloads: list[bytes]) -> None:
+        """Append frames with these payloads, all or none, and return when they are on the disk."""
+        if self._owner != os.getpid():
+            raise PzosError(f"{self.path}: tell answers in the process that opened the study, not in a forked child")
+        frames, last = list[bytes](), self._last
+        for number, payload in enumerate(payloads, self._number):
+            frame, last = framed(self._study, number, last, payload)
+            frames.append(frame)
+        data = b"".join(frames)
+        try:
+            if self._torn:
+                self._set_aside(self._torn)
+            write_at(self._descriptor, self._end, data)
+        except OSError as error:
+            raise PzosError(
+                f"{self.path}: the answer could not be written ({error.strerror or error}) and was not taken; "
+                "make room or repair the disk, then tell it again"
+            ) from error
+        self._number, self._last, self._end = self._number + len(payloads), last, self._end + len(data)
+
+    def _set_aside(self, torn: bytes) -> None:
+        """Keep the torn end of a write that was killed under another name, and let the study end before it."""
+        self.set_aside = self.path.with_name(f"{self.path.name}.{secrets.token_hex(4)}.torn")
+        descriptor = os.open(self.set_aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+        try:
+            write_at(descriptor, 0, torn)
+        finally:
+            os.close(descriptor)
+        os.ftruncate(self._descriptor, self._end)
+        self._torn = b""
+
+    def close(self, stop: str = "") -> None:
+        """Keep what was asked and not answered, note why the study ended if it has, and let others write."""
+        if self._finalizer.alive and self._noted and self._owner == os.getpid():
+            known = {(event.query[:2], as_bytes(event.query.x)) for event in self._last_asked()}
+            asked = [query for query in self._asked.values() if (query[:2], as_bytes(query.x)) not in known]
+            closed = {"kind": "closed", **({"stop": stop} if stop else {})}
+            with contextlib.suppress(PzosError):  # what is asked can be computed again
+                self.write([*(_packed(Event(query)) for query in asked), _said(closed)])
+        self._finalizer()
+
+    def _last_asked(self) -> Iterator[Event]:
+        """Yield the queries of the last step that an earlier session has kept."""
+        steps = {query.step for query in self._asked.values()}
+        return takewhile(lambda event: event.query.step in steps, reversed(self.contents.events))
+
+
+# ---- opening ----------------------------------------------------------------------------------------------------
+
+
+def create(path: Path, header: dict[str, Any] | None, known: Contents | None = None) -> Log:
+    """Make a new study file, whole or not at all, and open it for writing; ``known`` is what it begins with."""
+    draft = path.with_name(f"{path.name}.{secrets.token_hex(4)}.new")
+    try:
+        log = Log(path, open_to_write(draft, new=True), read_only=False)
+    except OSError as error:
+        raise _cannot_be_made(path, error) from error
+    try:
+        log._study = secrets.token_bytes(8)
+        if header is None:
+            log.note("recovered")
+        else:
+            log.adopt(header)
+        if known is not None:
+            log.write([*map(_said, known.notes), *map(_packed, known.events)])
+        _give_name(draft, path)
+    except BaseException as error:
+        log.close()
+        draft.unlink(missing_ok=True)
+        if isinstance(error, FileExistsError):
+            raise InvalidInput(f"{path}: exists: expected a new file; open it, or choose another name") from None
+        if isinstance(error, OSError):
+            raise _cannot_be_made(path, error) from error
+        raise
+    return log
+
+
+def _give_name(draft: Path, path: Path) -> None:
+    """Let the finished file appear under its name; FileExistsError if something has that name."""
+    try:
+        os.link(draft, path)
+        draft.unlink()
+    except FileExistsError:
+        raise
+    except OSError:  # a file system without links
+        if path.exists():
+            raise FileExistsError from None
+        draft.rename(path)
+    if os.name == "posix":
+        descriptor = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def _cannot_be_made(path: Path, error: OSError) -> PzosError:
+    return PzosError(f"{path}: cannot be written ({error.strerror}); check that the directory exists and has room")
+
+
+def open_log(path: Path, *, read_only: bool = False) -> Log:
+    """Open a study file after checking every bit of it; DamagedStudy says what can be saved."""
+    try:
+        descriptor = open_to_read(path) if read_only else open_to_write(path)
+    except FileNotFoundError:
+        raise InvalidInput(f"{path}: expected a study file; check the name, or make one with  pzos init") from None
+    except BlockingIOError:
+        raise busy(path, _writer_of(path)) from None
+    except OSError as error:
+        what = "read" if read_only else "opened for writing"
+        raise PzosError(f"{path}: cannot be {what} ({error.strerror}); check its permissions") from error
+    log = Log(path, descriptor, read_only=read_only)
+    try:
+        log.more()
+    except BaseException:
+        log.close()
+        raise
+    return log
+
+
+def read_study(path: str | os.PathLike[str]) -> Contents:
+    """Return what is in a study file, also while another process writes it."""
+    log = open_log(Path(path), read_only=True)
+    log.close()
+    return log.contents
+
+
+def _writer_of(path: Path) -> dict[str, Any]:
+    with contextlib.suppress(PzosError, OSError):
+        return read_study(path).writer
+    return {}
+
+
+# ---- damage -----------------------------------------------------------------------------------------------------
+
+
+def salvage(data: bytes) -> Contents:
+    """Return everything intact in the bytes of a study file, in the order in which it was written."""
+    intact = list(scan(data))
+    counts = Counter(frame.file for frame in intact)
+    study = intact[0].file if intact and intact[0].start == 0 else next(iter(dict(counts.most_common(1))), b"")
+    frames: dict[int, Frame] = {}
+    for frame in intact:
+        if frame.file == study:
+            frames.setdefault(frame.number, frame)
+    found = Contents()
+    for number in sorted(frames):
+        with contextlib.suppress(ValueError, struct.error):
+            found.take(frames[number].payload)
+    return found
+
+
+def recover(damaged_path: Path, saved_path: Path) -> tuple[int, bool]:
+    """Write every intact answer of a damaged study, or of one of format 1, into a new file; the old one stays as it is.
+
+    Returns how many answers there are, and whether the header is.
+    """
+    if not damaged_path.exists():
+        raise InvalidInput(f"{damaged_path}: expected a study file; check the name")
+    if saved_path.exists():
+        raise InvalidInput(f"{saved_path}: exists: expected a new file; choose another name with --out")
+    descriptor = open_to_read(damaged_path)
+    try:
+        lock_out_writers(damaged_path, descriptor)
+        data = read_from(descriptor, 0)
+        found = read_study(damaged_path) if data.startswith(OLD_MARK) else salvage(data)
+        if found.header is None and not found.events:
+            raise DamagedStudy(f"{damaged_path}: nothing in this file can be saved: no header, no intact answer")
+        create(saved_path, found.header, found).close()
+    finally:
+        os.close(descriptor)
+    return len(found.answers), found.header is not None
+
+
+def damaged(path: Path, data: bytes, reason: str) -> DamagedStudy:
+    """Return the error that says what can be saved of ``data``, the bytes at ``path``."""
+    found = salvage(data)
+    if found.header is None and not found.events:
+        return DamagedStudy(
+            f"{path}: is not a study file, or is damaged beyond repair ({reason}): no header and no intact answer "
+            "was found in it; check the name, restore a copy, or delete it and start again"
+        )
+    header = "the header" if found.header is not None else "no header"
+    return DamagedStudy(
+        f"{path}: is damaged ({reason}); {header} and {len(found.answers)} answers are intact: "
+        f"save them with  pzos recover {path}"
+    )
+
+
+def stored_answers(events: Iterable[Event]) -> list[StoredAnswer]:
+    """Return the answers among the events, each as one row."""
+    rows = []
+    for query, told, elapsed in events:
+        if told is not None:
+            numbers = told.gap, told.seconds, elapsed
+            texts = told.failure, told.retried
+            address = query.step, query.index, query.purpose.value
+            rows.append(StoredAnswer(*address, query.x, told.y, *numbers, *texts, is_closing(query)))
+    return rows
+
+
+# ---- what frames say --------------------------------------------------------------------------------------------
+
+
+def _packed(event: Event) -> bytes:
+    query, response, elapsed = event.query, event.response or _NO_ANSWER, event.elapsed
+    parts = (
+        query.purpose.value.encode(),
+        as_bytes(query.x),
+        as_bytes(response.y),
+        _plain(response.failure),
+        _plain(response.retried),
+    )
+    numbers = float(response.gap), float(response.seconds), elapsed
+    kind = _ASKED if event.response is None else _ANSWERED
+    return b"".join((_EVENT.pack(kind, query.step, query.index, *numbers, *map(len, parts)), *parts))
+
+
+def _said(note: dict[str, Any]) -> bytes:
+    return _NOTE + json.dumps(note).encode()
+
+
+def _event(payload: memoryview) -> Event:
+    kind, step, index, gap, seconds, elapsed, *sizes = _EVENT.unpack_from(payload)
+    if _EVENT.size + sum(sizes) != len(payload):
+        raise ValueError("its parts are not as long as it says")
+    parts, at = list[memoryview](), _EVENT.size
+    for size in sizes:
+        parts.append(payload[at : at + size])
+        at += size
+    purpose, x, y, failure, retried = parts
+    point = as_array(x)
+    point.setflags(write=False)
+    query = Query(step, index, point, Purpose(str(purpose, "utf-8")))
+    if kind == _ASKED:
+        return Event(query)
+    texts = str(failure, "utf-8"), str(retried, "utf-8")
+    return Event(query, Response(step, index, as_array(y), gap, seconds, *texts), elapsed)
+
+
+def _plain(text: str) -> bytes:
+    """Return text that survives a file: no NUL, no half characters."""
+    return text.replace("\0", "\\0").encode("utf-8", "backslashreplace") if text else b""
+
+
+def _is_header(said: Any) -> bool:
+    """Tell whether what others look into without looking twice is of the kind they expect."""
+    if not isinstance(said, dict) or not isinstance(said.get("format"), int):
+        return False
+    identity, versions = said.get("identity"), said.get("versions")
+    return (
+        isinstance(identity, dict)
+        and isinstance(identity.get("problem"), dict)
+        and isinstance(versions, dict)
+        and isinstance(versions.get("pzos"), str)
+    )

@@ -1,0 +1,150 @@
+"""A problem solved in one call: ``solve``, ``minimize``, ``maximize``.
+
+The walk goes one way: the problem, a method for it (by default :mod:`pzos.methods.default`), an oracle that has the
+followers answer, a study that drives both, a certificate of the point it ends in, and the result.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy.typing as npt
+
+from pzos.answers.oracle import Oracle
+from pzos.base.checks import Faults, whole
+from pzos.base.types import Purpose
+from pzos.methods.solver import AnySolver, Certifiable, Stop
+from pzos.problem.follower import Follower
+from pzos.problem.leader import Leader
+from pzos.problem.problem import Problem, require_problem
+from pzos.problem.sets import Domain
+from pzos.study.result import NAMES, Result, ordered
+from pzos.study.run import drive
+from pzos.study.study import Study
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
+    from pzos.answers.failures import Tolerance
+
+#: Ends after which there is time, and a point worth certifying.
+_CERTIFIED_ENDS = (Stop.STEPS, Stop.QUERIES, Stop.TARGET, Stop.CONVERGED)
+
+
+def solve(
+    problem: Problem,
+    solver: AnySolver | None = None,
+    *,
+    steps: int | None = None,
+    queries: int | None = None,
+    seconds: float | None = None,
+    target: float | None = None,
+    seed: int = 0,
+    monitor: bool = True,
+    executor: Executor | None = None,
+    tolerance: Tolerance | None = None,
+    path: str | os.PathLike[str] | None = None,
+    progress: bool | None = None,
+    certificate: bool | int | None = None,
+) -> Result:
+    """Run ``solver`` on ``problem`` until a limit is reached, and return the result.
+
+    Without a solver one is chosen and configured (``methods/default.py``); ``result.explanation`` says which and why,
+    and ``result.certificate`` how stationary its point is. The certificate's queries come on top of the limits and are
+    counted in ``result.monitoring``: 33, or as many as ``certificate`` says; ``certificate=False`` leaves it out.
+    ``steps``, ``queries`` (the algorithm's), ``seconds`` and ``target`` are limits; without any, 1000 steps are
+    taken. ``executor`` answers the queries of a step in parallel, with the same bits. ``tolerance`` says what to do
+    about a follower that fails. With ``path`` the run is durable: every answer is kept in that file before it is used,
+    and the same call goes on where a killed one ended. ``progress`` shows a bar; by default only on a terminal.
+    Ctrl-C returns the partial result.
+    """
+    require_problem("solve", problem)
+    known = problem.known()
+    explanation = ""
+    if solver is None:
+        from pzos.methods.default import choose
+
+        solver, explanation = choose(known, queries if queries is not None else steps)
+        certificate = True if certificate is None else certificate
+    wanted = _certificate_queries(certificate, solver)
+    settings: dict[str, Any] = {
+        "seed": seed,
+        "steps": steps,
+        "queries": queries,
+        "seconds": seconds,
+        "target": target,
+        "failure_rate": None if tolerance is None else tolerance.failure_rate,
+        "monitor": monitor,
+    }
+    study = Study(known, solver, **settings) if path is None else Study.open(path, known, solver, **settings)
+    with study, _oracle(problem.follower, seed, executor, tolerance) as oracle:
+        result = replace(drive(study, oracle, progress=progress), explanation=explanation)
+    if not wanted or result.stop not in _CERTIFIED_ENDS:
+        return result
+    from pzos.stationarity.certificate import ending_solver, place_beside
+    from pzos.stationarity.one_batch import ask_once
+
+    ending = ending_solver(study, wanted)
+    if ending is None:
+        return result
+    file = None if path is None else place_beside(path, result.queries)
+    # Another seed: the noise of a noisy follower must not be that of the run.
+    with _oracle(problem.follower, seed + 1, executor, tolerance) as oracle:
+        found = ask_once("solve", known, ending, oracle, study.state.x, seed=seed, path=file)
+    ledger = ordered({**result.ledger, NAMES[Purpose.CERTIFICATE.value]: found.queries})
+    return replace(result, certificate=found.report, monitoring=result.monitoring + found.queries, ledger=ledger)
+
+
+def _certificate_queries(certificate: bool | int | None, solver: AnySolver) -> int:
+    """Return how many queries the certificate is to have, 0 for none; what cannot be is refused before any query."""
+    if certificate is None or certificate is False:
+        return 0
+    from pzos.stationarity.certificate import FEWEST_QUERIES
+
+    faults = Faults("solve")
+    if certificate is not True:
+        whole(FEWEST_QUERIES, "or True or False").note(faults, "certificate", certificate)
+    able = isinstance(solver, Certifiable)
+    faults.check(able, "certificate", certificate, "the default solver", "call result.certify(problem, delta=...)")
+    faults.raise_if_any()
+    return FEWEST_QUERIES if certificate is True else int(certificate)
+
+
+def _oracle(
+    follower: Follower, seed: int, executor: Executor | None, tolerance: Tolerance | None
+) -> AbstractContextManager[Oracle]:
+    if tolerance is None:
+        return nullcontext(Oracle(follower, seed=seed, executor=executor))
+    from pzos.answers.failures import TolerantOracle
+
+    return TolerantOracle(follower, tolerance, seed=seed, executor=executor)
+
+
+def minimize(
+    leader: Leader,
+    follower: Follower | Callable[..., Any],
+    x0: npt.ArrayLike,
+    solver: AnySolver | None = None,
+    *,
+    domain: Domain | None = None,
+    **settings: Any,
+) -> Result:
+    """Minimise f(x, y*(x)) in one call; keyword arguments as for :func:`solve`."""
+    return solve(Problem(leader, follower, x0, domain, "min"), solver, **settings)
+
+
+def maximize(
+    leader: Leader,
+    follower: Follower | Callable[..., Any],
+    x0: npt.ArrayLike,
+    solver: AnySolver | None = None,
+    *,
+    domain: Domain | None = None,
+    **settings: Any,
+) -> Result:
+    """Maximise f(x, y*(x)) in one call; keyword arguments as for :func:`solve`."""
+    return solve(Problem(leader, follower, x0, domain, "max"), solver, **settings)
