@@ -100,24 +100,16 @@ class Fitter:
             base = base + scales.noise * seen.centre_share * weights.sum(axis=0)
         return ResponseModel(point, base, seen, weights, scales, prior, self._bounds(prior, answer), kinked)
 
-    def tune(
-        self,
-        history: History,
-        centre: int,
-        shape: Shape,
-        start: Scales | None,
-        variance: float,
-        prior: LinearPrior | None = None,
-    ) -> Scales:
-        """Return the scales of largest likelihood for this shape."""
+    def unexplained(
+        self, history: History, centre: int, shape: Shape, start: Scales | None, prior: LinearPrior | None = None
+    ) -> tuple[Geometry, Matrix]:
+        """Return the points seen and what this shape leaves of their slopes: what :func:`fit_scales` is to explain."""
         seen, slopes = self._seen(history, centre)
         if shape is not Shape.FREE:
             factor = _factor(seen, Scales(float(np.median(seen.lengths)), 1.0, 0.0) if start is None else start)
             prior, latent = self._prior(shape, _Sample(seen, history.answers[centre], slopes, factor), prior)
             slopes = latent.residuals(prior)
-        if self.sketch is not None:
-            slopes = slopes @ self.sketch
-        return fit_scales(seen, slopes, start, variance)
+        return seen, slopes if self.sketch is None else slopes @ self.sketch
 
     def _seen(self, history: History, centre: int) -> tuple[Geometry, Matrix]:
         rows = history.nearest(centre, self.points)

@@ -22,7 +22,7 @@ from pzos.methods.response_model.history import History, first
 from pzos.methods.response_model.response import ResponseModel
 from pzos.methods.solver import Foresight, Outcome, Stop, Task
 from pzos.methods.trust_region.state import Kind, RegionState, TrialPlan, models, opening_contest, point_limit, retuned
-from pzos.methods.trust_region.subproblem import Move, first_radius, minimise, on_model, search
+from pzos.methods.trust_region.subproblem import Move, first_radius, minimise, on_model
 from pzos.problem.structure import declared
 
 Told = Sequence[tuple[Vector, Vector]]
@@ -104,7 +104,7 @@ class CompositeTrustRegion:
             # The model itself has kinks at the bounds of the answers, where a smooth minimiser stalls.
             corner = min(_ROUNDING * float(np.abs(model.base).mean()), _ROUNDING_BY_RADIUS * radius)
             rounded = on_model(known.leader, known.sign, model.rounded(corner))
-            start, _ = search(rounded, state.x, radius, known.domain, self.iterations)
+            start = minimise(rounded, state.x, radius, known.domain, self.iterations).x
             move = minimise(objective, state.x, radius, known.domain, max(self.iterations // 3, 1), start)
             if move.predicted > _negligible(state):
                 return move

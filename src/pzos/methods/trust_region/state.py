@@ -13,7 +13,7 @@ from pzos.base.keys import Keys, Role
 from pzos.base.types import Matrix, Purpose, Vector
 from pzos.methods.estimators import Plan
 from pzos.methods.response_model.bounds import Bounds
-from pzos.methods.response_model.fit import Fitter, Shape
+from pzos.methods.response_model.fit import Fitter, Shape, fit_scales
 from pzos.methods.response_model.history import History, Scales
 from pzos.methods.response_model.prior import LinearPrior
 from pzos.methods.response_model.response import ResponseModel
@@ -255,5 +255,6 @@ def retuned(task: Task, state: RegionState, points: int | None) -> RegionState:
     scales = dict(state.scales)
     for shape in dict.fromkeys((*state.contest.running, Shape.FREE)):
         start = None if history.count <= _GRID_UP_TO else scales.get(shape)
-        scales[shape] = fit.tune(history, state.centre, shape, start, state.variance, state.priors.get(shape))
+        seen, slopes = fit.unexplained(history, state.centre, shape, start, state.priors.get(shape))
+        scales[shape] = fit_scales(seen, slopes, start, state.variance)
     return replace(state, scales=scales, tuned=history.count)

@@ -72,28 +72,22 @@ def minimise(
     objective: Objective, centre: Vector, radius: float, domain: Domain, iterations: int, start: Vector | None = None
 ) -> Move:
     """Return the best point found within ``radius`` of the centre, searching from ``start`` (else the centre)."""
-    here, _ = objective(centre)
-    x, value = search(objective, centre, radius, domain, iterations, start)
-    return Move(x, here - value, float(np.abs(x - centre).max()))
-
-
-def search(
-    objective: Objective, centre: Vector, radius: float, domain: Domain, iterations: int, start: Vector | None = None
-) -> tuple[Vector, float]:
-    """Return the best point found and its value; :func:`minimise` without the comparison."""
     from scipy.optimize import Bounds, minimize
 
+    here, _ = objective(centre)
     bounds = bounds_of(domain, centre.size)
     begin = centre if start is None else start
     if bounds is None:
-        return _projected(objective, begin, centre, radius, domain, iterations)
-    lower, upper = np.maximum(bounds[0], centre - radius), np.minimum(bounds[1], centre + radius)
-    found = minimize(
-        objective, np.minimum(np.maximum(begin, lower), upper), jac=True, method="L-BFGS-B",
-        bounds=Bounds(lower, upper),
-        options={"maxiter": iterations, "maxfun": iterations + 2, "ftol": 1e-14, "gtol": 1e-12},
-    )  # fmt: skip
-    return np.asarray(found.x, dtype=np.float64), float(found.fun)
+        x, value = _projected(objective, begin, centre, radius, domain, iterations)
+    else:
+        lower, upper = np.maximum(bounds[0], centre - radius), np.minimum(bounds[1], centre + radius)
+        found = minimize(
+            objective, np.minimum(np.maximum(begin, lower), upper), jac=True, method="L-BFGS-B",
+            bounds=Bounds(lower, upper),
+            options={"maxiter": iterations, "maxfun": iterations + 2, "ftol": 1e-14, "gtol": 1e-12},
+        )  # fmt: skip
+        x, value = np.asarray(found.x, dtype=np.float64), float(found.fun)
+    return Move(x, here - value, float(np.abs(x - centre).max()))
 
 
 def _projected(
@@ -147,8 +141,7 @@ def first_radius(leader: Leader, sign: float, x0: Vector, y0: Vector, domain: Do
     cap = _half_width(domain, x0)
     radius = min(typical, cap)
     for _ in range(_TRIES):
-        lowest, _ = search(unanswered, x0, radius, domain, 50)
-        size = float(np.abs(lowest - x0).max())
+        size = minimise(unanswered, x0, radius, domain, 50).size
         if size < 0.9 * radius or radius >= cap:
             return size if size > 1e-6 * typical else min(0.5 * typical, cap)
         radius = min(_GROWTH * radius, cap)
