@@ -34,30 +34,23 @@ def study_of(width: int, file: Path | None = None, **given: object) -> pzos.Stud
     return pzos.Study.open(file, known, solver, **given) if file else pzos.Study(known, solver, **given)
 
 
-def bare_writes(folder: Path, size: int) -> float:
-    """Median seconds of appending ``size`` bytes to a file, synced."""
+def bare_and_append(folder: Path, number: int, size: int) -> tuple[float, float]:
+    """Median seconds of a bare synced write of ``size`` bytes and of appending an answer to a log, in turns."""
     descriptor = os.open(folder / "bare", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-    data, seconds = os.urandom(size), []
-    for _ in range(TELLS):
-        start = time.perf_counter()
-        os.write(descriptor, data)
-        sync(descriptor)
-        seconds.append(time.perf_counter() - start)
-    os.close(descriptor)
-    return median(seconds)
-
-
-def appends(folder: Path, number: int) -> float:
-    """Median seconds of appending an answer to a log."""
     log = create(folder / f"log-{number}.study", header_of(study_of(WIDTH)))
-    x, seconds = np.ones(WIDTH), list[float]()
+    data, x, bare, append = os.urandom(size), np.ones(WIDTH), list[float](), list[float]()
     for step in range(TELLS):
         query, response = Query(step, 0, x), Response(step, 0, x)
         start = time.perf_counter()
+        os.write(descriptor, data)
+        sync(descriptor)
+        between = time.perf_counter()
         log.append(query, response, 0.0)
-        seconds.append(time.perf_counter() - start)
+        bare.append(between - start)
+        append.append(time.perf_counter() - between)
+    os.close(descriptor)
     log.close()
-    return median(seconds)
+    return median(bare), median(append)
 
 
 def tells(study: pzos.Study) -> float:
@@ -76,8 +69,7 @@ def writing(folder: Path) -> bool:
     size = 2 * 8 * WIDTH
     rounds = [
         (
-            bare_writes(folder, size),
-            appends(folder, number),
+            *bare_and_append(folder, number, size),
             tells(study_of(WIDTH, folder / f"study-{number}.study")),
             tells(study_of(WIDTH)),
         )
