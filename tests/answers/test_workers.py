@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import CancelledError
+from multiprocessing import Pipe
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +17,7 @@ import pytest
 import pzos
 import unreliable
 from durable_problem import bits
+from pzos.answers import workers
 from pzos.answers.workers import Workers
 from pzos.base.errors import FollowerFailure, FollowerTimeout, InvalidInput
 from unreliable import Noting, gone
@@ -144,3 +147,32 @@ def test_the_bits_are_the_serial_ones(two: Workers) -> None:
     game = pzos.Problem(leader, unreliable.kinked, x0=np.linspace(1.0, 2.0, 3))
     serial, pooled = (pzos.solve(game, pzos.PZOS(batch=2), steps=6, executor=executor) for executor in (None, two))
     assert bits(serial) == bits(pooled)
+
+
+def test_the_life_of_a_worker(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Here in a thread, without what would change the process of the tests."""
+    lived: list[str] = []
+    monkeypatch.setattr(workers.os, "setsid", lambda: lived.append("own group"), raising=False)
+    monkeypatch.setattr(workers.signal, "signal", lambda *_: lived.append("deaf to Ctrl-C"))
+    monkeypatch.setattr(workers, "pin_threads", lambda: lived.append("one thread"))
+    ours, theirs = Pipe()
+    life = threading.Thread(target=workers.work, args=(theirs,), daemon=True)
+    life.start()
+    assert ours.recv() == "ready"
+    assert lived == ["own group", "deaf to Ctrl-C", "one thread"]
+    ours.send_bytes(workers.packed((unreliable.double, (3,), {})))
+    assert ours.recv() == (True, 6)
+    ours.send_bytes(b"no job")
+    good, error = ours.recv()
+    assert not good
+    assert "a worker cannot find the follower" in str(error)
+    ours.close()
+    life.join(PATIENCE)
+    assert not life.is_alive()
+
+
+def test_what_cannot_travel_back_is_said_in_words() -> None:
+    good, error = workers.outcome(unreliable.unsendable, (3,), {})
+    assert (good, type(error)) == (False, FollowerFailure)
+    good, error = workers.outcome(unreliable.crash_unsendably, (3,), {})
+    assert (good, str(error)) == (False, "UnsendableError: no luck")

@@ -389,3 +389,12 @@ def test_frozen_values_set_their_own_fields() -> None:
     rule = Rule()
     set_fields(rule, attempts=5, wait=0.0)
     assert (rule.attempts, rule.wait) == (5, 0.0)
+
+
+def test_faults_of_parts_become_faults_of_the_whole() -> None:
+    faults = Faults("whole")
+    assert faults.made(Rule, 2) == Rule(2)
+    faults.made(Rule, 0, -1.0)
+    faults.made(lambda: frozen_bounds("Box", 1.0, 0.0))
+    assert [message.split(" = ")[0] for message in faults.messages] == ["attempts", "wait", "upper"]
+    assert faults.error().faults == tuple(faults.messages)

@@ -335,15 +335,14 @@ def _writer_of(path: Path) -> dict[str, Any]:
 
 
 def salvage(data: bytes) -> Contents:
-    """Return everything intact in the bytes of a study file, in the order in which it was written."""
-    intact = list(scan(data))
+    """Return everything intact in the bytes of a study file, in the order in which it was written.
+
+    Where frames of several studies are mixed, those of one are taken: the one that has most.
+    """
+    intact, found = list(scan(data)), Contents()
     counts = Counter(frame.file for frame in intact)
-    study = intact[0].file if intact and intact[0].start == 0 else next(iter(dict(counts.most_common(1))), b"")
-    frames: dict[int, Frame] = {}
-    for frame in intact:
-        if frame.file == study:
-            frames.setdefault(frame.number, frame)
-    found = Contents()
+    study = max(counts, key=counts.__getitem__, default=b"")
+    frames = {frame.number: frame for frame in reversed(intact) if frame.file == study}
     for number in sorted(frames):
         with contextlib.suppress(ValueError, struct.error):
             found.take(frames[number].payload)
