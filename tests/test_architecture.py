@@ -56,7 +56,7 @@ OUTSIDE = {
     "pandas": ("study/result.py", "networks/"),
     "dask": ("answers/cluster.py",),
     "distributed": ("answers/cluster.py",),
-    "numba": ("games/", "networks/", "methods/response_model/"),
+    "numba": ("games/", "networks/"),
     "llvmlite": ("games/", "networks/"),
     "scipy": ("problem/", "methods/", "stationarity/", "games/", "networks/", "experiments/", "base/threads.py"),
     "threadpoolctl": ("base/threads.py",),

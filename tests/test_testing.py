@@ -12,7 +12,7 @@ import pytest
 
 import pzos
 from pzos import testing
-from pzos.base.types import Purpose, Query
+from pzos.base.types import Query
 from pzos.methods.solver import Stop
 from pzos.testing import LAWS, LawBroken, answer, check_solver, play, small_problem
 
@@ -30,15 +30,12 @@ class AskCounts(pzos.PZOS):
 
 @dataclass(frozen=True)
 class AskGrows(pzos.PZOS):
-    """Plans one point more with every call of ``ask``."""
+    """Plans one direction more with every call of ``ask``."""
 
     calls: Iterator[int] = field(default_factory=lambda: itertools.count(1))
 
     def ask(self, task: Any, state: Any) -> Any:
-        plan = super().ask(task, state)
-        extra = next(self.calls)
-        points, purposes = plan.points + (state.x,) * extra, plan.purposes + (Purpose.PROBE,) * extra
-        return replace(plan, points=points, purposes=purposes)
+        return pzos.PZOS(self.step, self.radius, batch=next(self.calls)).ask(task, state)
 
 
 @dataclass(frozen=True)

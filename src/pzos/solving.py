@@ -85,9 +85,18 @@ def solve(
         result = replace(drive(study, oracle, progress=progress), explanation=explanation)
     if not wanted or result.stop not in _CERTIFIED_ENDS:
         return result
+    from pzos.stationarity.certificate import ending_solver, place_beside
+    from pzos.stationarity.one_batch import ask_once
+
+    ending = ending_solver(study, wanted)
+    if ending is None:
+        return result
+    file = None if path is None else place_beside(path, result.queries)
     # Another seed: the noise of a noisy follower must not be that of the run.
     with _oracle(problem.follower, seed + 1, executor, tolerance) as oracle:
-        return _certified(result, study, oracle, wanted, path)
+        found = ask_once("solve", known, ending, oracle, study.state.x, seed=seed, path=file)
+    ledger = ordered({**result.ledger, NAMES[Purpose.CERTIFICATE.value]: found.queries})
+    return replace(result, certificate=found.report, monitoring=result.monitoring + found.queries, ledger=ledger)
 
 
 def _certificate_queries(certificate: bool | int | None, solver: AnySolver) -> int:
@@ -103,22 +112,6 @@ def _certificate_queries(certificate: bool | int | None, solver: AnySolver) -> i
     faults.check(able, "certificate", certificate, "the default solver", "call result.certify(problem, delta=...)")
     faults.raise_if_any()
     return FEWEST_QUERIES if certificate is True else int(certificate)
-
-
-def _certified(
-    result: Result, study: Study, oracle: Oracle, queries: int, path: str | os.PathLike[str] | None
-) -> Result:
-    """Return the result with a certificate of its last point, and with the queries that were asked for it."""
-    from pzos.stationarity.certificate import ending_solver, place_beside
-    from pzos.stationarity.one_batch import ask_once
-
-    solver = ending_solver(study, queries)
-    if solver is None:
-        return result
-    file = None if path is None else place_beside(path, result.queries)
-    found = ask_once("solve", study.known, solver, oracle, study.state.x, seed=result.seed, path=file)
-    ledger = ordered({**result.ledger, NAMES[Purpose.CERTIFICATE.value]: found.queries})
-    return replace(result, certificate=found.report, monitoring=result.monitoring + found.queries, ledger=ledger)
 
 
 def _oracle(

@@ -152,7 +152,7 @@ def test_a_killed_process_keeps_what_it_paid_for(tmp_path: Path) -> None:
     )
     path = tmp_path / "answers.cache"
     command = [sys.executable, "-c", program, str(path), str(Path(__file__).parents[1]), *sys.path]
-    subprocess.run(command, check=False)
+    subprocess.run(command, check=False, timeout=300)
     counted = Counted()
     Cached(counted, path, name="counted").respond(np.ones(3), None)
     assert counted.calls == 0

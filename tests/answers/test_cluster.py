@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 import pytest
 
 import pzos
@@ -23,6 +24,7 @@ from pzos.answers.cluster import DaskExecutor, Renewed, as_executor
 from pzos.base.errors import FollowerFailure, InvalidInput, PzosError
 from unreliable import Noting, kinked
 
+PATIENCE = 120.0
 HERE = Path(__file__).parents[1]
 
 
@@ -104,17 +106,17 @@ class TestDask:
             solved(dask, lambda x: x + lock.locked())
 
     def test_short_jobs_travel_together_and_fail_alone(self, dask: DaskExecutor) -> None:
-        assert dask.submit(unreliable.double, 1).result() == 2  # from here on jobs are known to be short
+        assert dask.submit(unreliable.double, 1).result(PATIENCE) == 2  # from here on jobs are known to be short
         jobs = [(unreliable.double, at) for at in range(6)] + [(unreliable.crash, 0), (unreliable.crash_unsendably, 0)]
         *good, crash, unsendable = [dask.submit(function, value) for function, value in jobs]
-        assert [future.result() for future in good] == [0, 2, 4, 6, 8, 10]
+        assert [future.result(PATIENCE) for future in good] == [0, 2, 4, 6, 8, 10]
         with pytest.raises(ValueError, match="no equilibrium at 0"):
-            crash.result()
+            crash.result(PATIENCE)
         with pytest.raises(FollowerFailure, match="UnsendableError: no luck"):
-            unsendable.result()
+            unsendable.result(PATIENCE)
 
     def test_threads_are_pinned(self, dask: DaskExecutor) -> None:
-        assert set(dask.submit(unreliable.blas_threads, None).result()) == {1}
+        assert set(dask.submit(unreliable.blas_threads, None).result(PATIENCE)) == {1}
 
     def test_killed_workers(self, dask: DaskExecutor, cluster: Any, tmp_path: Path) -> None:
         assert solved(dask, Noting(tmp_path, "die", times=2)) == solved()
@@ -135,12 +137,38 @@ class TestDask:
         )
         command = [sys.executable, "-m", "pzos", "solve", "model.py:problem", "--steps", "3", "--json"]
         runs = [
-            subprocess.run([*command, *more], cwd=tmp_path, capture_output=True, text=True, check=False)
+            subprocess.run([*command, *more], cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
             for more in ([], ["--dask", cluster.scheduler_address])
         ]
         assert [run.returncode for run in runs] == [0, 0], runs[1].stderr
         answers = [[line for line in run.stdout.splitlines() if "seconds" not in line] for run in runs]
         assert answers[0] == answers[1]
+
+
+def listening() -> set[tuple[str, int]]:
+    found = psutil.Process().net_connections("inet")
+    return {tuple(place.laddr) for place in found if place.status == psutil.CONN_LISTEN}
+
+
+@pytest.mark.filterwarnings("default")
+def test_a_cluster_of_our_own_is_for_this_machine_alone() -> None:
+    pytest.importorskip("distributed", reason="needs the extra dask")
+    before = listening()
+    with as_executor("local:1") as executor:
+        assert executor.submit(abs, -3).result(PATIENCE) == 3
+        assert {address for address, _ in listening() - before} == {"127.0.0.1"}
+
+
+@pytest.mark.filterwarnings("default")
+def test_a_cluster_without_workers_fails_its_jobs() -> None:
+    distributed = pytest.importorskip("distributed", reason="needs the extra dask")
+    with (
+        distributed.LocalCluster(n_workers=0, processes=False, dashboard_address=None, silence_logs=50) as made,
+        distributed.Client(made, set_as_default=False) as client,
+        DaskExecutor(client, patience=0.5) as executor,
+        pytest.raises(FollowerFailure, match=r"no worker for 0\.5 s"),
+    ):
+        executor.submit(abs, -3).result(PATIENCE)
 
 
 def test_no_scheduler_there() -> None:

@@ -201,7 +201,7 @@ def test_a_broken_executor_is_named(tolerance: Tolerance | None) -> None:
 @pytest.mark.skipif(sys.platform == "win32", reason="process groups")
 def test_the_drill_on_a_small_scale() -> None:
     command = [sys.executable, str(BENCHMARKS / "failing.py"), "25"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
     assert done.returncode == 0, done.stdout + done.stderr
 
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import CancelledError
+from multiprocessing import Pipe
 from pathlib import Path
 
 import numpy as np
@@ -15,10 +17,12 @@ import pytest
 import pzos
 import unreliable
 from durable_problem import bits
+from pzos.answers import workers
 from pzos.answers.workers import Workers
 from pzos.base.errors import FollowerFailure, FollowerTimeout, InvalidInput
 from unreliable import Noting, gone
 
+PATIENCE = 120.0
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="process groups")
 
 
@@ -29,18 +33,20 @@ def two() -> Iterator[Workers]:
 
 
 def test_jobs_in_any_number(two: Workers) -> None:
-    assert [future.result() for future in [two.submit(unreliable.double, n) for n in range(9)]] == list(range(0, 18, 2))
+    assert [future.result(PATIENCE) for future in [two.submit(unreliable.double, n) for n in range(9)]] == list(
+        range(0, 18, 2)
+    )
     assert list(two.map(unreliable.double, [3, 4])) == [6, 8]
 
 
 def test_errors_belong_to_the_one_who_submitted(two: Workers) -> None:
     with pytest.raises(ValueError, match="no equilibrium at 3"):
-        two.submit(unreliable.crash, 3).result()
+        two.submit(unreliable.crash, 3).result(PATIENCE)
     with pytest.raises(FollowerFailure, match="UnsendableError: no luck"):
-        two.submit(unreliable.crash_unsendably, 3).result()
+        two.submit(unreliable.crash_unsendably, 3).result(PATIENCE)
     with pytest.raises(FollowerFailure, match="cannot be sent back"):
-        two.submit(unreliable.unsendable, 3).result()
-    assert two.submit(unreliable.double, 4).result() == 8
+        two.submit(unreliable.unsendable, 3).result(PATIENCE)
+    assert two.submit(unreliable.double, 4).result(PATIENCE) == 8
 
 
 def test_what_cannot_be_pickled_is_refused_with_advice(two: Workers) -> None:
@@ -49,14 +55,14 @@ def test_what_cannot_be_pickled_is_refused_with_advice(two: Workers) -> None:
 
 
 def test_threads_of_the_numerical_libraries_are_pinned(two: Workers) -> None:
-    found = two.submit(unreliable.blas_threads, None).result()
+    found = two.submit(unreliable.blas_threads, None).result(PATIENCE)
     assert found
     assert set(found) == {1}
 
 
 def test_a_job_whose_worker_dies_is_done_again(tmp_path: Path, two: Workers) -> None:
     follower, before = Noting(tmp_path, "die", times=2), two.deaths
-    np.testing.assert_array_equal(two.submit(follower, np.ones(2)).result(), unreliable.kinked(np.ones(2)))
+    np.testing.assert_array_equal(two.submit(follower, np.ones(2)).result(PATIENCE), unreliable.kinked(np.ones(2)))
     assert follower.calls() == 3
     assert two.deaths == before + 2
 
@@ -64,7 +70,7 @@ def test_a_job_whose_worker_dies_is_done_again(tmp_path: Path, two: Workers) -> 
 def test_a_job_that_kills_every_worker_fails(tmp_path: Path) -> None:
     follower = Noting(tmp_path, "die")
     with Workers(1, resubmits=1) as workers, pytest.raises(FollowerFailure, match="died 2 times"):
-        workers.submit(follower, np.ones(2)).result()
+        workers.submit(follower, np.ones(2)).result(PATIENCE)
     assert follower.calls() == 2
 
 
@@ -72,21 +78,25 @@ def test_a_time_out_ends_every_process_the_job_started(tmp_path: Path) -> None:
     follower = Noting(tmp_path, "hang", times=1)
     with Workers(1, timeout=5.0) as workers:
         with pytest.raises(FollowerTimeout, match="no answer within 5 s"):
-            workers.submit(follower, np.ones(2)).result()
+            workers.submit(follower, np.ones(2)).result(PATIENCE)
         assert len(follower.started()) == 2  # one of them in a session of its own
         assert all(gone(process) for process in follower.started())
-        np.testing.assert_array_equal(workers.submit(follower, np.ones(2)).result(), unreliable.kinked(np.ones(2)))
+        np.testing.assert_array_equal(
+            workers.submit(follower, np.ones(2)).result(PATIENCE), unreliable.kinked(np.ones(2))
+        )
 
 
 def test_a_running_job_can_be_stopped(tmp_path: Path) -> None:
     follower = Noting(tmp_path, "hang")
     with Workers(1) as workers:
         future = workers.submit(follower, np.ones(2))
+        until = time.monotonic() + PATIENCE
         while len(follower.started()) < 2:
+            assert time.monotonic() < until
             time.sleep(0.01)
         future.stop()
         with pytest.raises(CancelledError):
-            future.result()
+            future.result(timeout=PATIENCE)
     assert all(gone(process) for process in follower.started())
 
 
@@ -107,14 +117,14 @@ def test_a_program_that_forgets_to_close_its_workers_ends(tmp_path: Path) -> Non
         "    print(workers.submit(abs, -3).result())\n"
         "    workers.submit(time.sleep, 600)\n"
     )
-    done = subprocess.run([sys.executable, program], capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run([sys.executable, program], capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert (done.stdout, done.stderr, done.returncode) == ("3\n", "", 0)
 
 
 def test_a_program_without_its_main_guard_is_told(tmp_path: Path) -> None:
     program = tmp_path / "program.py"
     program.write_text("import pzos\nwith pzos.Workers(1) as workers:\n    workers.submit(abs, -3).result()\n")
-    done = subprocess.run([sys.executable, program], capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run([sys.executable, program], capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert done.returncode == 1
     assert 'under  if __name__ == "__main__":' in done.stderr
 
@@ -137,3 +147,32 @@ def test_the_bits_are_the_serial_ones(two: Workers) -> None:
     game = pzos.Problem(leader, unreliable.kinked, x0=np.linspace(1.0, 2.0, 3))
     serial, pooled = (pzos.solve(game, pzos.PZOS(batch=2), steps=6, executor=executor) for executor in (None, two))
     assert bits(serial) == bits(pooled)
+
+
+def test_the_life_of_a_worker(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Here in a thread, without what would change the process of the tests."""
+    lived: list[str] = []
+    monkeypatch.setattr(workers.os, "setsid", lambda: lived.append("own group"), raising=False)
+    monkeypatch.setattr(workers.signal, "signal", lambda *_: lived.append("deaf to Ctrl-C"))
+    monkeypatch.setattr(workers, "pin_threads", lambda: lived.append("one thread"))
+    ours, theirs = Pipe()
+    life = threading.Thread(target=workers.work, args=(theirs,), daemon=True)
+    life.start()
+    assert ours.recv() == "ready"
+    assert lived == ["own group", "deaf to Ctrl-C", "one thread"]
+    ours.send_bytes(workers.packed((unreliable.double, (3,), {})))
+    assert ours.recv() == (True, 6)
+    ours.send_bytes(b"no job")
+    good, error = ours.recv()
+    assert not good
+    assert "a worker cannot find the follower" in str(error)
+    ours.close()
+    life.join(PATIENCE)
+    assert not life.is_alive()
+
+
+def test_what_cannot_travel_back_is_said_in_words() -> None:
+    good, error = workers.outcome(unreliable.unsendable, (3,), {})
+    assert (good, type(error)) == (False, FollowerFailure)
+    good, error = workers.outcome(unreliable.crash_unsendably, (3,), {})
+    assert (good, str(error)) == (False, "UnsendableError: no luck")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import isfinite
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from hypothesis.extra.numpy import array_shapes, arrays
 
 from pzos.base.checks import (
     Faults,
+    FileFaults,
     Must,
     as_rows,
     at_least,
@@ -31,6 +33,8 @@ from pzos.base.checks import (
     number,
     one_of,
     positive,
+    read_lines,
+    set_fields,
     shaped_rows,
     shown,
     whole,
@@ -347,3 +351,50 @@ def test_whoever_looks_for_nan_later_says_the_same() -> None:
     with pytest.raises(InvalidInput) as caught:
         as_rows("ask", [1.0, np.nan], 2)
     assert str(not_finite("ask", rows, single)) == str(caught.value)
+
+
+def test_faults_of_a_file_name_their_line(tmp_path: Path) -> None:
+    faults = FileFaults(tmp_path / "roads.csv")
+    faults.raise_if_any()
+    faults.at(3, "capacity 0: expected a number > 0")
+    with pytest.raises(InvalidInput) as caught:
+        faults.raise_if_any()
+    assert str(caught.value) == f"{tmp_path / 'roads.csv'}: roads.csv:3: capacity 0: expected a number > 0"
+    faults.at(None, "no link found")
+    assert str(faults.error()).splitlines()[2] == "  - roads.csv: no link found"
+
+
+@pytest.mark.parametrize("count", [2, 20, 21, 50])
+def test_of_many_faults_the_first_twenty_are_shown(count: int) -> None:
+    faults = Faults("table")
+    for row in range(count):
+        faults.add(f"row {row}")
+    lines = str(faults.error()).splitlines()
+    assert lines[0] == f"table: {count} faults"
+    assert lines[1 : min(count, 20) + 1] == [f"  - row {row}" for row in range(min(count, 20))]
+    assert lines[21:] == ([f"  - and {count - 20} more faults"] if count > 20 else [])
+
+
+def test_lines_of_a_file_or_why_there_are_none(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_bytes(b"\xef\xbb\xbfone\r\ntwo\xff\n")
+    assert read_lines(path) == ["one", "two\ufffd"]
+    with pytest.raises(
+        InvalidInput, match=r"cannot be read \(No such file or directory\): expected a text file; check"
+    ):
+        read_lines(tmp_path / "none.txt")
+
+
+def test_frozen_values_set_their_own_fields() -> None:
+    rule = Rule()
+    set_fields(rule, attempts=5, wait=0.0)
+    assert (rule.attempts, rule.wait) == (5, 0.0)
+
+
+def test_faults_of_parts_become_faults_of_the_whole() -> None:
+    faults = Faults("whole")
+    assert faults.made(Rule, 2) == Rule(2)
+    faults.made(Rule, 0, -1.0)
+    faults.made(lambda: frozen_bounds("Box", 1.0, 0.0))
+    assert [message.split(" = ")[0] for message in faults.messages] == ["attempts", "wait", "upper"]
+    assert faults.error().faults == tuple(faults.messages)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, strategies as st
 from hypothesis.extra.numpy import arrays
 
-from pzos.base.types import all_finite, as_number, dot, float_array
+from pzos.base.types import Purpose, Query, Response, all_finite, as_number, dot, float_array
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,9 @@ def test_as_number(value: Any, number: float) -> None:
     assert type(found) is float
 
 
-@pytest.mark.parametrize("value", ["1", b"1", True, None, [1.0], np.ones(1), 1j, object()])
+@pytest.mark.parametrize(
+    "value", ["1", b"1", True, None, [1.0], np.ones(1), 1j, object(), np.True_, [[1], [1, 2]], 10**400]
+)
 def test_as_number_refuses(value: Any) -> None:
     assert as_number(value) is None
 
@@ -77,3 +79,15 @@ def test_all_finite_where_the_squares_overflow() -> None:
 def test_dot(n: int) -> None:
     a, b = np.sin(np.arange(n)), np.cos(np.arange(n))
     assert dot(a, b) == pytest.approx(float(np.sum(a * b)), abs=1e-10)
+
+
+def test_a_query_reads_well_and_an_answer_knows_nothing_by_default() -> None:
+    assert repr(Query(3, 1, np.zeros(4), Purpose.TRIAL)) == "Query(3.1, trial, x of length 4)"
+    response = Response(3, 1, np.zeros(2))
+    assert np.isnan([response.gap, response.seconds]).all()
+    assert response.failure == response.retried == ""
+
+
+def test_purposes_keep_their_words() -> None:
+    """They are part of the file format."""
+    assert [purpose.value for purpose in Purpose] == ["iterate", "probe", "trial", "certificate", "monitor"]

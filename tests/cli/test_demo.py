@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from pzos.cli import demo
+from pzos.cli.main import main
 
 pytest.importorskip("matplotlib")
 from matplotlib.image import imread
@@ -45,3 +46,13 @@ def test_the_picture_is_drawn(results, tmp_path):
     picture = imread(tmp_path / "demo.png")
     assert picture.shape[0] >= 500
     assert picture.std() > 0.05
+
+
+def test_the_command_prints_the_table_why_and_where_the_picture_is(results, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(demo, "demo_results", lambda seed: results)
+    assert main(["demo", "--out", str(tmp_path / "deep" / "out")]) == 0
+    told = capsys.readouterr().out
+    assert told.startswith(demo.table(results))
+    assert f"default: {results['default'].explanation}" in told
+    assert told.endswith(f"picture: {tmp_path / 'deep' / 'out' / 'demo.png'}\n")
+    assert (tmp_path / "deep" / "out" / "demo.png").read_bytes().startswith(b"\x89PNG")

@@ -63,3 +63,11 @@ def test_every_extra_it_advises_exists() -> None:
 def test_the_extras_named_are_those_of_the_package() -> None:
     project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert set(doctor.EXTRAS) - {"(always)"} <= set(project["optional-dependencies"])
+
+
+def test_compiling_ahead_is_a_finding_of_its_own(monkeypatch: pytest.MonkeyPatch, capsys) -> None:
+    monkeypatch.setattr(doctor, "findings", list)
+    assert main(["doctor", "--compile", "--json"]) == 0
+    (found,) = json.loads(capsys.readouterr().out)
+    assert (found["section"], found["name"], found["ok"]) == ("compilation", "games", True)
+    assert found["text"].startswith("ready after ")

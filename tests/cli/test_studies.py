@@ -16,6 +16,7 @@ import pytest
 
 import pzos
 from durable_problem import bits
+from pzos.cli.main import main
 
 MODEL = """
 import os, time
@@ -319,3 +320,74 @@ def test_faults_of_a_description_are_named(folder: Folder, was: str, becomes: st
     (folder.path / "study.toml").write_text(STUDY.replace(was, becomes))
     assert named in folder.run("init", code=2).stderr
     assert not list(folder.path.glob("*.study"))
+
+
+# ---- the same in this process: what is printed, and what is refused ----------------------------------------------
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Folder:
+    monkeypatch.chdir(tmp_path)
+    return Folder(tmp_path)
+
+
+def said(capsys: pytest.CaptureFixture[str], *words: str, code: int = 0) -> str:
+    assert main(list(words)) == code
+    out, err = capsys.readouterr()
+    return out if code == 0 else err
+
+
+def test_a_study_from_its_first_word_to_its_table(here: Folder, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "made; next: pzos ask, or pzos run" in said(capsys, "init")
+    assert "is there already, 0 steps taken" in said(capsys, "init")
+    assert said(capsys, "status").splitlines()[-1].split() == ["open", "queries", "0.0,", "0.1,", "0.2"]
+    assert repr(here.expected())[:20] in said(capsys, "run")
+    first, *_, last = said(capsys, "status").splitlines()
+    assert first.split() == ["study", str(here.path / "study.study")]
+    assert last.startswith("F by step")
+    assert set(last.split()[-1]) <= set("▁▂▃▄▅▆▇█")
+    of_file = said(capsys, "status", "study.study")
+    assert f"answers  {EXPECTED_QUERIES}, 0 of them failures" in of_file
+    assert "problem  gaps" in of_file
+
+
+def test_more_steps_than_the_description_says(here: Folder, capsys: pytest.CaptureFixture[str]) -> None:
+    said(capsys, "run")
+    assert json.loads(said(capsys, "resume", "--steps", "6", "--json"))["steps"] == 6
+    assert json.loads(said(capsys, "status", "--json"))["steps"] == 6  # looking on shows every step taken
+    assert said(capsys, "export", "study.toml", "steps.csv", "--what", "steps") == "steps.csv: 7 rows\n"
+    assert len(table(here.path / "steps.csv")) == 7
+
+
+def test_answers_are_exported_with_every_digit(here: Folder, capsys: pytest.CaptureFixture[str]) -> None:
+    said(capsys, "run")
+    assert said(capsys, "export", "study.study", "answers.csv") == f"answers.csv: {EXPECTED_QUERIES} rows\n"
+    rows = table(here.path / "answers.csv")
+    assert [float(rows[0]["x0"]), float(rows[0]["x1"])] == [1.0, 2.0]
+    for row in rows:
+        assert [float(row[f"y{k}"]) for k in (0, 1)] == [abs(float(row[f"x{k}"]) - 0.3) for k in (0, 1)]
+    assert "ends in .csv or .parquet" in said(capsys, "export", "study.study", "answers.xls", code=2)
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["ask"], "there is no such study yet; make it with  pzos init"),
+        (["resume"], "there is no such study to resume"),
+        (["run", "x.study"], "code is never found in a study file"),
+        (["run", "--dask", "local:2", "--workers", "2"], "expected one of them"),
+        (["run", "--dask", "local:2", "--timeout", "3"], "a job on a cluster cannot be stopped from here"),
+        (["run", "--attempts", "0"], "attempts"),
+        (["status", "other.toml"], "write one to start from with  pzos init --example"),
+    ],
+)
+def test_what_cannot_be_done_is_said(here: Folder, words: list[str], expected: str, capsys) -> None:
+    assert expected in said(capsys, *words, code=2)
+    assert not (here.path / "study.study").exists()
+
+
+def test_a_study_without_a_follower_is_answered_by_people(here: Folder, capsys) -> None:
+    (here.path / "study.toml").write_text(STUDY.replace('follower = "model:follower"\n', ""))
+    assert "use  pzos ask  and  pzos tell" in said(capsys, "run", code=2)
+    said(capsys, "init")
+    assert said(capsys, "ask").count("\n") == 4

@@ -13,6 +13,7 @@ import pytest
 
 import pzos
 from durable_problem import problem
+from pzos.durable import lock
 from pzos.durable.lock import busy
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
@@ -94,6 +95,34 @@ def test_a_forked_child_cannot_tell(tmp_path: Path) -> None:
                 os._exit(code)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
         study.tell(query, problem().follower.respond(query.x, None))
+
+
+def test_a_file_system_without_locks_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_locks(descriptor: int, *, wait: bool) -> None:
+        raise OSError(37, "No locks available")
+
+    opened(tmp_path / "s.study").close()
+    monkeypatch.setattr("pzos.durable.lock.lock", no_locks)
+    with pytest.raises(pzos.PzosError, match=r"No locks available.*put the study on a local disk"):
+        opened(tmp_path / "s.study")
+
+
+def test_the_file_that_has_the_name_is_the_one_that_is_locked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between opening and locking another file may take the name."""
+    path, other = tmp_path / "s.study", tmp_path / "other.study"
+    for name in (path, other):
+        opened(name).close()
+    inode, really = other.stat().st_ino, lock.lock
+
+    def replaced(descriptor: int, *, wait: bool) -> None:
+        if other.exists():
+            other.replace(path)
+        really(descriptor, wait=wait)
+
+    monkeypatch.setattr(lock, "lock", replaced)
+    descriptor = lock.open_to_write(path)
+    assert os.fstat(descriptor).st_ino == inode
+    lock.let_go(descriptor, os.getpid())
 
 
 def test_a_holder_that_is_not_named_is_another_process() -> None:

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -140,7 +142,7 @@ def test_who_writes_is_known_until_he_closes_it(tmp_path: Path) -> None:
         assert read_study(path).being_written
     assert not read_study(path).being_written
     log = open_log(path)
-    log.note("opened", pid=2**22 + 1, host=os.uname().nodename)  # a process that is no more
+    log.note("opened", pid=2**22 + 1, host=socket.gethostname())  # a process that is no more
     log.close()
     assert not read_study(path).being_written
 
@@ -158,7 +160,10 @@ def test_a_torn_end_is_set_aside_at_every_length(study_file: Path, tmp_path: Pat
         path.write_bytes(data[:cut])
         with opened(path, read_only=True) as study:  # a reader leaves it alone: a writer may be at it
             assert study.step == 3
+        with pytest.raises(pzos.DifferentStudy):  # and so does one who opens another study
+            opened(path, seed=8)
         assert path.read_bytes() == data[:cut]
+        assert [file.name for file in folder.iterdir()] == ["s.study"]
         game = problem()
         with opened(path, game) as study:
             result = finish(study, game)
@@ -194,7 +199,7 @@ def test_a_file_that_may_not_be_written_is_read(study_file: Path) -> None:
     study_file.chmod(0o444)
     with opened(study_file, read_only=True) as study:
         assert study.step == 5
-    if os.geteuid() != 0:  # the superuser may write to everything
+    if getattr(os, "geteuid", lambda: 0)() != 0:  # the superuser may write to everything
         with pytest.raises(pzos.PzosError, match="cannot be opened for writing"):
             opened(study_file)
 
@@ -242,16 +247,19 @@ def test_gaps_are_asked_again_and_later_answers_used(study_file: Path, tmp_path:
 
 
 def test_answers_of_another_study_are_never_taken(study_file: Path, tmp_path: Path) -> None:
-    other, saved = tmp_path / "other.study", tmp_path / "saved.study"
+    other = tmp_path / "other.study"
     with opened(other, seed=7) as study:
         for query in study.ask():
             study.tell(query, np.full(6, 9.0))
     foreign = [other.read_bytes()[start:end] for start, end in frame_spans(other, b"a")]
-    study_file.write_bytes(study_file.read_bytes() + b"".join(foreign))
-    with pytest.raises(pzos.DamagedStudy, match="16 answers are intact"):
-        opened(study_file)
-    assert recover(study_file, saved) == (16, True)
-    assert not any((row.y == 9.0).all() for row in read_study(saved).answers)
+    own = study_file.read_bytes()
+    for number, mixed in enumerate((own + b"".join(foreign), foreign[0] + own, own[:500] + foreign[1] + own[500:])):
+        study_file.write_bytes(mixed)
+        with pytest.raises(pzos.DamagedStudy, match=r"1[56] answers are intact"):
+            opened(study_file)
+        saved = tmp_path / f"saved-{number}.study"
+        assert recover(study_file, saved)[0] in (15, 16)
+        assert not any((row.y == 9.0).all() for row in read_study(saved).answers)
 
 
 @pytest.mark.parametrize("content", [b"", b"not a study", bytes(10_000), b"SQLite format 3\0" + bytes(5000)])
@@ -349,4 +357,7 @@ def test_kills_at_random_moments_and_at_every_write_of_a_step(tmp_path: Path) ->
     said = drilled(tmp_path, "kill.py", "--small")
     assert "kills 20, " in said
     if shutil.which("cc") and sys.platform.startswith("linux"):
-        assert "boundaries 28, deaths 56, different 0" in said
+        counted = re.search(r"boundaries (\d+), deaths (\d+), different 0, ", said)
+        assert counted is not None
+        boundaries, deaths = map(int, counted.groups())
+        assert deaths == 2 * boundaries > 40

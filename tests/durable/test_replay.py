@@ -257,6 +257,9 @@ def test_another_machine_takes_the_stored_points_and_notes_the_difference(
     assert 0.0 < summary(path).difference < 1e-10
     with opened(path, game) as study:  # and on from there, as often as one likes
         assert study.done
+    assert recover(path, tmp_path / "saved.study") == (31, True)  # which machines it was on is part of what is saved
+    with opened(tmp_path / "saved.study", game) as study:
+        assert study.done
 
 
 def test_a_difference_beyond_rounding_is_refused_with_what_differs(
@@ -294,7 +297,7 @@ def test_looking_on_while_another_process_writes(tmp_path: Path) -> None:
                 "print(s.step); s.close()"
             )
             command = [sys.executable, "-c", code, str(tmp_path / "s.study"), str(Path(__file__).parents[1]), *sys.path]
-            seen = subprocess.run(command, capture_output=True, text=True, check=True)
+            seen = subprocess.run(command, capture_output=True, text=True, check=True, timeout=300)
             assert seen.stdout.split() == [str(writer.step)]
         looking = opened(tmp_path / "s.study", game, read_only=True)
         with pytest.raises(pzos.InvalidInput, match="read-only"):
@@ -314,7 +317,7 @@ def test_two_writers_are_refused(tmp_path: Path) -> None:
             "except pzos.StudyBusy as error: print(error)"
         )
         command = [sys.executable, "-c", code, str(tmp_path / "s.study"), str(Path(__file__).parents[1]), *sys.path]
-        said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        said = subprocess.run(command, capture_output=True, text=True, check=True, timeout=300).stdout
         assert f"is being written by process {os.getpid()} on " in said
     opened(tmp_path / "s.study", game).close()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["s.study"]

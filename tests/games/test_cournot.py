@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from scipy.optimize import minimize_scalar
 
-from pzos.base.errors import InvalidInput
+from pzos.base.errors import InvalidInput, NotConverged
 from pzos.games.cournot import CournotGame
 from pzos.problem.leader import check_leader
 from pzos.problem.sets import Budget, Nonnegative
@@ -154,3 +154,32 @@ def test_all_faults_are_named_at_once() -> None:
         CournotGame.random(0).response([math.nan, 1.0, 1.0])
     with pytest.raises(InvalidInput, match="firms = 0"):
         CournotGame.random(0, firms=0)
+
+
+@pytest.mark.parametrize(("firms", "markets", "faults"), [(0, 3, 1), (3, 0, 1), (0, 0, 2), (2.5, 3, 1), (True, 1, 1)])
+def test_random_instances_need_whole_numbers(firms: object, markets: object, faults: int) -> None:
+    with pytest.raises(InvalidInput, match=r"CournotGame\.random") as raised:
+        CournotGame.random(0, firms=firms, markets=markets)  # type: ignore[arg-type]
+    assert str(raised.value).count("expected a whole number >= 1; try 3") == faults
+
+
+def test_an_answer_without_certificate_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    game = CournotGame.random(0)
+    right = game._equilibrium_prices(np.ones((2, game.markets)))
+    monkeypatch.setattr(CournotGame, "_equilibrium_prices", lambda *_: right + np.array([[0.0], [1e-3]]))
+    with pytest.raises(NotConverged, match=r"row 1: prices miss demand by .*: expected +at most 1e-12"):
+        game.response(np.ones((2, game.markets)))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_markets_are_separate(seed: int) -> None:
+    """What the leader sells in one market moves no firm in another, and a market alone answers as it does among all."""
+    game = CournotGame.random(seed, firms=4, markets=3)
+    x = game.start()
+    moved = game.response(x + np.array([0.5, 0.0, 0.0])).reshape(4, 3)
+    here = game.response(x).reshape(4, 3)
+    assert np.array_equal(moved[:, 1:], here[:, 1:])
+    assert (moved[:, 0] <= here[:, 0]).all()
+    alone = CournotGame(game.demand_intercept[1:2], game.demand_slope[1:2], game.marginal_cost[:, 1:2],
+                        game.cost_curvature[:, 1:2], game.capacity[:, 1:2], game.leader_marginal_cost[1:2])  # fmt: skip
+    assert np.array_equal(alone.response(x[1:2]), here[:, 1])

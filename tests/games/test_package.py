@@ -1,13 +1,11 @@
-"""The package stays light, and compilation is announced exactly when it happens."""
+"""The package stays light: names and compilers are loaded on first use."""
 
-import logging
 import subprocess
 import sys
 
 import pytest
 
 import pzos.games
-from pzos.games._compile import announce_compilation
 
 
 def test_importing_the_games_loads_nothing_heavy() -> None:
@@ -25,24 +23,6 @@ def test_public_names_are_loaded_on_first_use(name: str) -> None:
 def test_unknown_names_are_attribute_errors() -> None:
     with pytest.raises(AttributeError, match="Checkers"):
         _ = pzos.games.Checkers
-
-
-def test_compilation_is_announced_once_and_only_when_it_happens(caplog: pytest.LogCaptureFixture) -> None:
-    import numba
-
-    @numba.njit
-    def double(value: float) -> float:
-        return 2.0 * value
-
-    with caplog.at_level(logging.INFO, logger="pzos"):
-        with announce_compilation("toy kernel"):
-            assert double(2.0) == 4.0
-        assert [record.levelname for record in caplog.records] == ["WARNING", "INFO"]
-        assert "compiling the toy kernel" in caplog.text
-        caplog.clear()
-        with announce_compilation("toy kernel"):
-            assert double(3.0) == 6.0
-        assert not caplog.records
 
 
 def test_the_kernel_has_one_signature_whatever_the_layout_of_the_query() -> None:

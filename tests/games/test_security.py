@@ -302,3 +302,26 @@ def test_an_answer_without_certificate_is_an_error(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(module, "_compiled", lambda: lazy_kernel)
     with pytest.raises(NotConverged, match=r"residual 1\.00e-03"):
         SecurityGame.random(0, targets=4).response(np.ones(4))
+
+
+@pytest.mark.parametrize(
+    ("targets", "share", "message"),
+    [
+        (0, 0.5, "targets = 0: expected a whole number >= 1; try targets=10"),
+        (2.5, 0.5, r"targets = 2\.5: expected a whole number >= 1"),
+        (3, 0.0, r"budget_share = 0\.0: expected a positive number; try 0\.5"),
+        (3, np.inf, "budget_share = inf: expected a positive number"),
+        (3, "half", "budget_share = 'half': expected a positive number"),
+    ],
+)
+def test_random_instances_need_targets_and_a_share(targets: object, share: object, message: str) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        SecurityGame.random(0, targets=targets, budget_share=share)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("budget", [0.0, -1.0, np.nan, "all", None])
+def test_an_attacker_needs_some_budget(budget: object) -> None:
+    one = np.ones(2)
+    with pytest.raises(InvalidInput, match=r"budget = .*: expected a positive number; an attacker needs some budget"):
+        SecurityGame(one, one, one, one, one, budget)  # type: ignore[arg-type]
+    assert SecurityGame(one, one, one, one, one, np.inf).response(np.zeros(2)).sum() > 0.0

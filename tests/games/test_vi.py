@@ -251,3 +251,30 @@ def test_problem_and_repr() -> None:
     problem = vi.problem(leader, np.ones(2))
     assert problem.follower.respond(np.array([2.0, -1.0]), None).y == pytest.approx([2.0, 0.0])
     assert repr(vi) == "VariationalInequality(dimension=2, feasible=Nonnegative, tolerance=1e-10)"
+
+
+@pytest.mark.parametrize("tolerance", [0.0, 1.0, -1e-3, np.nan, "small"])
+def test_the_tolerance_lies_between_0_and_1(tolerance: object) -> None:
+    with pytest.raises(InvalidInput, match=r"tolerance = .*: expected a number between 0 and 1; try tolerance=1e-10"):
+        VariationalInequality(lambda x, y: y, Whole(), 2, tolerance=tolerance)  # type: ignore[arg-type]
+
+
+def test_a_jacobian_that_is_not_finite_leaves_it_to_the_projections() -> None:
+    vi = VariationalInequality(
+        lambda x, y: 3.0 * y - x, Nonnegative(), 2, jacobian=lambda x, y: np.full((2, 2), np.nan)
+    )
+    found = vi.solve([6.0, -1.0])
+    assert found.newton_steps == 0
+    np.testing.assert_allclose(found.y, [2.0, 0.0], atol=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_answer_moves_with_the_set_and_the_scale_of_the_operator_does_not_matter(seed: int) -> None:
+    draw = np.random.default_rng(seed)
+    matrix, shift = draw.normal(size=(3, 3)), draw.normal(size=3)
+    strong = matrix @ matrix.T + np.eye(3)
+    here = VariationalInequality(lambda x, y: strong @ y + x, Box(-0.3, 0.4), 3).response(shift)
+    moved = VariationalInequality(lambda x, y: strong @ (y - 2.0) + x, Box(1.7, 2.4), 3).response(shift)
+    scaled = VariationalInequality(lambda x, y: 50.0 * (strong @ y + x), Box(-0.3, 0.4), 3).response(shift)
+    np.testing.assert_allclose(moved, here + 2.0, atol=1e-9)
+    np.testing.assert_allclose(scaled, here, atol=1e-9)

@@ -11,7 +11,17 @@ from instances import LEADER, START, cost, cost_x, cost_y, response
 from pzos.base.errors import InvalidInput
 from pzos.base.keys import Keys, Role
 from pzos.base.types import Matrix, Purpose, Vector
-from pzos.methods.estimators import black_box_estimate, partial_estimate, sphere_directions, two_point_plan
+from pzos.methods.estimators import (
+    Plan,
+    Probe,
+    black_box_estimate,
+    of_kind,
+    partial_estimate,
+    predicted_estimate,
+    sphere_directions,
+    two_point_plan,
+)
+from pzos.methods.solver import Task
 
 N = 4_000
 
@@ -169,3 +179,75 @@ def test_failed_answers_leave_out_their_pair() -> None:
     without_centre = black_box_estimate(LEADER, plan, [None, *answers[1:]])
     assert without_centre is not None
     assert np.isnan(without_centre.value)
+
+
+# ---- on a full basis of directions: d/Q sum_q v_q v_q' = I, so that nothing is left to chance ------------------------
+
+CASES = {"seed": st.integers(0, 10**6), "d": st.integers(1, 9), "mu": st.floats(1e-2, 10.0)}
+
+
+def full_basis(seed: int, d: int) -> tuple[Vector, ...]:
+    return pzos.Orthogonal()(Keys(seed), 0, d, d)
+
+
+@given(**CASES)
+def test_a_full_basis_adds_up_to_the_identity(seed: int, d: int, mu: float) -> None:
+    basis = full_basis(seed, d)
+    np.testing.assert_allclose(sum(np.outer(v, v) for v in basis), np.eye(d), atol=1e-12)
+
+
+@given(**CASES)
+def test_on_a_full_basis_both_estimates_of_a_linear_problem_are_its_gradient(seed: int, d: int, mu: float) -> None:
+    jacobian, a, b = normal(seed, 3, d), normal(seed + 1, d), normal(seed + 2, 3)
+    plan = two_point_plan(normal(seed + 3, d), mu, full_basis(seed, d), centred=True)
+    answers = [jacobian @ point for point in plan.points]
+    for kind in (partial_estimate, black_box_estimate):
+        found = kind(linear_leader(a, b), plan, answers)
+        assert found is not None
+        assert found.pairs == d
+        np.testing.assert_allclose(found.gradient, a + jacobian.T @ b, atol=1e-8 * d)
+
+
+@given(**CASES)
+def test_on_a_full_basis_no_prediction_leaves_a_trace(seed: int, d: int, mu: float) -> None:
+    """E[d v v'] = I is what makes every p unbiased; on a full basis it holds exactly, and p cancels."""
+    jacobian, b = normal(seed, 3, d), normal(seed + 2, 3)
+    at = pzos.LeaderValue(0.0, normal(seed + 1, d), b)
+    probes = [Probe(v, mu * (jacobian @ v), mu) for v in full_basis(seed, d)]
+    for prediction in (np.zeros(d), 10.0 * normal(seed + 3, d), jacobian.T @ b):
+        found = predicted_estimate(at, prediction, probes)
+        np.testing.assert_allclose(found, at.grad_x + jacobian.T @ b, atol=1e-10)
+
+
+@given(**CASES, count=st.integers(1, 5))
+def test_a_perfect_prediction_needs_no_basis(seed: int, d: int, mu: float, count: int) -> None:
+    jacobian, b = normal(seed, 3, d), normal(seed + 2, 3)
+    at = pzos.LeaderValue(0.0, normal(seed + 1, d), b)
+    probes = [Probe(v, mu * (jacobian @ v), mu) for v in sphere_directions(Keys(seed), 0, count, d)]
+    np.testing.assert_allclose(predicted_estimate(at, jacobian.T @ b, probes), at.grad_x + jacobian.T @ b, atol=1e-10)
+
+
+@given(**CASES, count=st.integers(1, 5))
+def test_the_sign_of_a_direction_does_not_matter(seed: int, d: int, mu: float, count: int) -> None:
+    x, directions = normal(seed, d), sphere_directions(Keys(seed), 0, count, d)
+    leader = linear_leader(normal(seed + 1, d), normal(seed + 2, d))
+    found = []
+    for sign in (1.0, -1.0):
+        plan = two_point_plan(x, mu, [sign * v for v in directions], centred=True)
+        estimate = partial_estimate(leader, plan, [np.sin(point) for point in plan.points])
+        assert estimate is not None
+        found.append(estimate.gradient)
+    np.testing.assert_allclose(found[0], found[1], atol=1e-12)
+
+
+def test_a_plan_of_another_kind_is_refused_by_name() -> None:
+    plan = Plan((START,), (Purpose.ITERATE,))
+    assert of_kind(Plan, plan) is plan
+    task = Task(pzos.Problem(LEADER, response, START).known(), Keys(0))
+    for solver, kind in (
+        (pzos.PZOS(), "TwoPoint"),
+        (pzos.MemoryPZOS(), "Probe"),
+        (pzos.CompositeTrustRegion(), "Trial"),
+    ):
+        with pytest.raises(TypeError, match=f"expected a {kind}Plan, got Plan"):
+            solver.tell(task, solver.init(task), plan, [response(START)])

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
+import pzos
 from pzos.games.security import SecurityGame
 from pzos.methods.memory import MemoryPZOS, SecantPZOS
 from pzos.methods.predictions import (
@@ -70,7 +71,15 @@ SOLVERS = (
     CompositeTrustRegion(points=4, radius=0.3, iterations=5),
     CompositeTrustRegion(noisy=True),
     CompositeTrustRegion(noisy=False),
+    pzos.StopWhenStationary(PZOS(step=0.02), delta=0.1, epsilon=0.3, first=16),
 )
+
+
+def test_every_public_solver_is_under_the_laws():
+    methods = ("init", "ask", "tell", "stop")
+    public = (getattr(pzos, name) for name in pzos.__all__)
+    solvers = {kind for kind in public if isinstance(kind, type) and all(hasattr(kind, name) for name in methods)}
+    assert solvers == {type(solver) for solver in SOLVERS}
 
 
 @pytest.mark.parametrize("law", LAWS, ids=lambda law: law.__name__.removeprefix("check_"))

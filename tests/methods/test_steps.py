@@ -128,3 +128,37 @@ def test_limits() -> None:
     assert Limits(steps=np.int64(3)).steps == 3  # type: ignore[arg-type]
     with pytest.raises(InvalidInput, match="Limits: 4 faults"):
         Limits(steps=-1, queries=0, seconds=0, target=float("nan"))
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"step": DoG}, r"step = <class .*DoG'>: expected a number or a schedule; make one, e\.g\. DoG\(0\.05\)"),
+        ({"radius": Diminishing}, r"radius = <class .*: expected a number or a schedule; make one, e\.g\. Dimin"),
+        ({"radius": DoG()}, r"radius = DoG\(initial=None\): expected a positive finite number; try 0\.05"),
+        ({"step": "fast"}, "step = 'fast': expected a positive finite number"),
+        ({"batch": True}, "batch = True: expected a whole number, 1 or more; try batch=1"),
+        ({"directions": Schedule}, "directions = .*: expected an object with the methods of Directions; try Indep"),
+    ],
+)
+def test_a_setting_that_cannot_be_is_named_with_what_to_try(settings, words):
+    with pytest.raises(InvalidInput, match=words):
+        MemoryPZOS(**settings)
+
+
+def test_a_rule_is_a_step_of_memories_and_no_schedule():
+    assert MemoryPZOS(step=DoWG(0.1)).step == DoWG(0.1)
+    with pytest.raises(InvalidInput, match=r"PZOS: step = DoG\(initial=None\): expected a positive finite number"):
+        pzos.PZOS(step=DoG())
+
+
+@given(moves=st.lists(st.floats(0.0, 10.0), min_size=1, max_size=8))
+def test_the_reach_never_shrinks_and_is_the_longest_move(moves):
+    for rule in (DoG(), DoWG()):
+        past = StepState()
+        for move in moves:
+            _, now = rule.next_step(past, 0.1, np.array([move, 0.0]), GRADIENT)
+            assert now.reach >= past.reach
+            assert now.total > past.total
+            past = now
+        assert past.reach == max(0.1, *moves)

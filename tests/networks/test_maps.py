@@ -81,3 +81,26 @@ def test_a_missing_matplotlib_names_the_extra(city: Network, monkeypatch: pytest
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(MissingExtra, match=r"pzos\[plot\]"):
         draw_map(city.assign(), city.assign())
+
+
+def test_pieces_that_hang_on_nothing_known_stand_in_the_middle() -> None:
+    places = np.array([[0.0, 0.0], [2.0, 4.0], [np.nan, np.nan], [np.nan, np.nan]])
+    apart = Network.from_arrays(
+        [0, 2], [1, 3], Latency.affine([1.0, 1.0], 0.0), Demand.from_list([0], [1], [1.0]), coordinates=places
+    )
+    np.testing.assert_array_equal(layout(apart), [[0, 0], [2, 4], [1, 2], [1, 2]])
+
+
+def test_unknown_places_spread_from_the_known_ones() -> None:
+    places = np.array([[0.0, 0.0], [np.nan, np.nan], [np.nan, np.nan], [6.0, 0.0]])
+    row = Network.from_arrays(
+        [0, 1, 2], [1, 2, 3], Latency.affine([1.0] * 3, 0.0), Demand.from_list([0], [3], [1.0]), coordinates=places
+    )
+    np.testing.assert_array_equal(layout(row), [[0, 0], [0, 0], [6, 0], [6, 0]])
+
+
+def test_a_lone_street_of_parallel_lanes_has_a_layout() -> None:
+    lanes = Network.from_arrays([0, 0], [1, 1], Latency.affine([2.0, 1.0], 0.0), Demand.from_list([0], [1], [1.0]))
+    places = layout(lanes)
+    assert places.shape == (2, 2)
+    assert np.linalg.norm(places[0] - places[1]) == pytest.approx(1.0)  # the quicker lane counts

@@ -12,7 +12,7 @@ import pzos
 from instances import D_Y, LEADER, START, iterates, noisy, problem, response, responses
 from pzos.base.errors import FollowerFailure, InvalidAnswer, InvalidInput
 from pzos.base.types import Query
-from pzos.problem.follower import as_follower
+from pzos.problem.follower import BatchedFollower, PlainFollower, Respondent, as_follower
 
 
 def run(follower: Any, steps: int = 6, seed: int = 0, **settings: Any) -> Any:
@@ -185,3 +185,32 @@ def test_the_cause_of_a_failure_is_kept() -> None:
 def test_a_non_callable_is_named(door: Any) -> None:
     with pytest.raises(InvalidInput, match="follower = 3: expected a function x -> y; pass the function itself"):
         door(3)
+
+
+def test_one_at_a_time_or_all_at_once_the_answers_are_the_same() -> None:
+    points = [START, 2.0 * START]
+    plain, rows = as_follower(response), pzos.batched(responses)
+    np.testing.assert_array_equal(plain.respond_all(points), [response(x) for x in points])
+    one = rows.respond(START, None)
+    assert isinstance(one, pzos.Answer)
+    np.testing.assert_array_equal(one.y, responses(START[None])[0])
+    assert (plain.batched, plain.seeded, plain.common) == (False, False, False)
+    assert (rows.batched, rows.seeded) == (True, False)
+    assert pzos.seeded(noisy, common=True).common
+
+
+def test_a_respondent_gives_each_answer_with_its_own_certificate() -> None:
+    game = Respondent(lambda rows: (responses(rows), np.arange(1.0, len(rows) + 1)))
+    assert game.batched
+    answers = game.respond_all([START, START + 1.0])
+    assert [answer.gap for answer in answers] == [1.0, 2.0]
+    assert all(type(answer.gap) is float for answer in answers)
+    assert game.respond(START, None).gap == 1.0
+    assert [r.gap for r in pzos.Oracle(game).answer([Query(0, 0, START), Query(0, 1, START)])] == [1.0, 2.0]
+
+
+def test_what_is_a_follower_already_stays_itself() -> None:
+    for follower in (pzos.batched(responses), pzos.seeded(noisy), Respondent(lambda rows: (rows, rows[:, 0]))):
+        assert as_follower(follower) is follower
+    assert isinstance(as_follower(response), PlainFollower)
+    assert isinstance(pzos.batched(responses), BatchedFollower)

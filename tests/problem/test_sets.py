@@ -324,3 +324,45 @@ def test_bad_sets_are_refused_with_all_faults() -> None:
     assert "parts[1]" in str(caught.value)
     assert "2 columns" in Polyhedron([[1.0, 1.0]], [0.0]).faults(3)[0]
     assert repr(Polyhedron([[1.0, 1.0]], [0.0])) == "Polyhedron(dimension=2, inequalities=1, equations=0)"
+
+
+def test_of_a_polyhedron_only_what_is_wrong_is_said() -> None:
+    with pytest.raises(InvalidInput) as caught:
+        Polyhedron(A=[[1.0]])
+    assert str(caught.value) == "Polyhedron: b is missing: expected A and b together; give both or neither"
+    with pytest.raises(InvalidInput, match=r"^Polyhedron: 2 faults\n  - A = 'x': .*\n  - C is missing"):
+        Polyhedron("x", [0.0], d=[1.0])
+    with pytest.raises(
+        InvalidInput, match=r"^Polyhedron: A = array\(\[1\.\]\): expected a matrix; one row per constraint$"
+    ):
+        Polyhedron([1.0], [1.0])
+
+
+def test_all_faults_of_a_product_at_once() -> None:
+    with pytest.raises(InvalidInput) as caught:
+        Product([(Simplex(1.0), 1.5), ("box", 2), (Ball([0.0, 0.0], 1.0), 3)])  # type: ignore[list-item]
+    words = str(caught.value)
+    assert words.startswith("Product: 3 faults\n  - parts[0] size = 1.5: expected a whole number, 1 or more; give the")
+    assert "parts[1] set = 'box': expected a set with project, contains and faults" in words
+    assert "parts[2]: domain: Ball.center has 2 entries: expected 3" in words
+    with pytest.raises(InvalidInput, match=r"parts = \(\): expected at least one pair"):
+        Product([])
+
+
+def test_constraints_without_effect_are_left_out() -> None:
+    """0 <= 1 holds everywhere; y_1 <= 2 is no constraint where C y = d fixes y_1."""
+    p = Polyhedron([[0.0, 0.0], [1.0, 0.0]], [1.0, 2.0], [[1.0, 0.0]], [1.0])
+    assert p.halfspaces.offsets.size == 0
+    np.testing.assert_allclose(p.project(np.array([5.0, 7.0])), [1.0, 7.0], atol=1e-14)
+
+
+def test_sets_are_values() -> None:
+    assert pzos.Simplex(2) == pzos.Simplex(2.0)
+    assert pzos.Simplex(2) != pzos.Budget(2)
+    assert repr(pzos.Budget(np.float32(0.5))) == "Budget(total=0.5)"
+    assert len({pzos.Whole(), pzos.Whole(), pzos.Nonnegative()}) == 2
+    for domain in OF_FOUR:
+        assert isinstance(domain, Domain)
+        assert domain.faults(4) == []
+    with pytest.raises(AttributeError):
+        pzos.Simplex(1.0).total = 3.0  # type: ignore[misc]

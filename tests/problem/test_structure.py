@@ -1,3 +1,5 @@
+"""What users declare about the followers: sorted out, checked, carried by a problem."""
+
 from __future__ import annotations
 
 from dataclasses import replace
@@ -58,3 +60,42 @@ def test_bad_declarations_are_explained(call, words):
 def test_constants_of_a_law_are_kept():
     law = pzos.conserved(np.ones((1, 3)), b=[2.0])
     np.testing.assert_array_equal(law.b, [2.0])
+
+
+def test_the_old_names_are_the_same_things():
+    assert pzos.box is pzos.answers_between
+    assert pzos.nonnegative is pzos.answers_nonnegative
+
+
+def test_bounds_of_answers_are_kept_as_given():
+    bounds = pzos.answers_between([0.0, -np.inf], 2.0)
+    np.testing.assert_array_equal(bounds.lower, [0.0, -np.inf])
+    assert float(bounds.upper) == 2.0
+    assert float(pzos.answers_nonnegative().upper) == np.inf
+
+
+def test_a_law_may_be_one_row_and_its_constant_one_number():
+    law = pzos.conserved([1.0, 2.0, 0.0], b=5.0)
+    np.testing.assert_array_equal(law.laws(3), [[1.0, 2.0, 0.0]])
+    np.testing.assert_array_equal(law.b, [5.0])
+
+
+def test_all_faults_of_a_declaration_at_once():
+    with pytest.raises(
+        InvalidInput, match=r"^conserved: 2 faults\n  - A = .*finite numbers.*\n  - b = .*2 numbers, one"
+    ):
+        pzos.conserved([[1.0, np.nan], [0.0, 1.0]], b=[1.0])
+    with pytest.raises(InvalidInput, match=r"^conserved: 2 faults\n  - A = 'sum'.*\n  - b = 'much'"):
+        pzos.conserved("sum", b="much")
+    with pytest.raises(InvalidInput, match=r"^conserved: A = .*: expected a matrix, one law per row"):
+        pzos.conserved(np.ones((1, 1, 1)))
+    with pytest.raises(InvalidInput) as caught:
+        declared([pzos.own_effect(), "conserved", pzos.own_effect(), 3])
+    assert str(caught.value).splitlines() == [
+        "structure: 3 faults",
+        "  - structure = 'conserved': expected declarations; use pzos.own_effect(), conserved(), "
+        "answers_nonnegative() or answers_between()",
+        "  - structure: OwnEffect() is declared twice; give each kind once",
+        "  - structure = 3: expected declarations; use pzos.own_effect(), conserved(), answers_nonnegative() or "
+        "answers_between()",
+    ]

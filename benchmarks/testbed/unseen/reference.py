@@ -21,7 +21,7 @@ from testbed.unseen.instance import Instance, Vector
 
 #: Raise this when families change: old references are then not read.
 VERSION = 1
-_STARTS = {"smooth": 10, "kinked": 6, "jumps": 6}
+_STARTS = {"smooth": 10, "kinked": 6, "jumps": 12}
 
 
 class Landscape:
@@ -84,8 +84,10 @@ def best_value(instance: Instance, effort: float = 1.0) -> float:
             if land.start.size > 50 and k >= 2:
                 break
     if search == "jumps" or (search == "kinked" and land.start.size <= 30):
-        for k in range(max(1, count // 2)):
-            _evolve(land, land.best_u if k % 2 else land.draw(rng), 0.5, int(effort * 6000), k)
+        for k in range(count):
+            _evolve(land, land.draw(rng), 0.5, int(effort * 2500), k)
+        for k in range(2):
+            _evolve(land, land.best_u, 0.1 / (1 + 4 * k), int(effort * 4000), count + k)
     if not instance.boxed:
         for k in range(count):
             _project(land, land.best_u if k == 0 else land.draw(rng), int(effort * 1000))

@@ -191,7 +191,8 @@ def queries_to(runs: Runs, scale: Mapping[tuple[str, int], Scale], ours: str, bu
             medians = {name: float(np.median(found)) for name, found in to.items()}
             peers = {name: found for name, found in medians.items() if name in PEERS}
             name = min(peers, key=lambda peer: peers[peer], default="")
-            row += f"  {_count(medians.get(ours, np.nan)):>8} / {_count(peers.get(name, np.nan)):<5} {name:<17}"
+            reached = name if np.isfinite(peers.get(name, np.inf)) else ""
+            row += f"  {_count(medians.get(ours, np.nan)):>8} / {_count(peers.get(name, np.nan)):<5} {reached:<17}"
         lines.append(row.rstrip())
     return lines
 

@@ -256,8 +256,12 @@ class DaskExecutor(_Resubmitting):
             count = address.removeprefix("local:")
             if not count.isdigit() or int(count) < 1:
                 raise InvalidInput(f"DaskExecutor: client = {address!r}: expected local:N, N workers; try local:4")
-            cluster = distributed.LocalCluster(
-                n_workers=int(count), threads_per_worker=1, processes=True, dashboard_address=":0"
+            cluster = distributed.LocalCluster(  # for this machine alone, and without a dashboard
+                n_workers=int(count),
+                threads_per_worker=1,
+                host="127.0.0.1",
+                dashboard_address="127.0.0.1:0",
+                scheduler_kwargs={"dashboard": False},
             )
             self._owned.append(cluster)
             address = cluster.scheduler_address

@@ -31,7 +31,7 @@ import numpy.typing as npt
 from pzos.base.errors import InvalidInput
 from pzos.base.types import Matrix, Vector, as_number, float_array
 
-_FAULTS_SHOWN = 20  # of a file with more, the rest is only counted
+_FAULTS_SHOWN = 20  # of more, the rest is only counted
 
 T = TypeVar("T")
 
@@ -79,9 +79,11 @@ class Faults:
             return cast("T", None)
 
     def error(self) -> InvalidInput:
-        """Return one InvalidInput that lists all faults noted so far."""
-        listing = "".join(f"\n  - {message}" for message in self.messages)
-        several = f"{self.where}: {len(self.messages)} faults{listing}"
+        """Return one InvalidInput that lists all faults noted so far (the first twenty, and how many more)."""
+        listing = [f"\n  - {message}" for message in self.messages[:_FAULTS_SHOWN]]
+        if len(self.messages) > _FAULTS_SHOWN:
+            listing.append(f"\n  - and {len(self.messages) - _FAULTS_SHOWN} more faults")
+        several = f"{self.where}: {len(self.messages)} faults{''.join(listing)}"
         error = InvalidInput(f"{self.where}: {self.messages[0]}" if len(self.messages) == 1 else several)
         error.faults = tuple(self.messages)
         return error
@@ -305,27 +307,16 @@ def not_finite(where: str, rows: Matrix, single: bool) -> InvalidInput:
     return faults.error()
 
 
-class FileFaults:
-    """Collects the faults of one file, each with its line, and raises them together."""
+class FileFaults(Faults):
+    """Collects the faults of one file, each with its line."""
 
     def __init__(self, path: str | Path) -> None:
-        self.path = Path(path)
-        self.messages: list[str] = []
+        super().__init__(str(path))
+        self.name = Path(path).name
 
-    def add(self, line: int | None, message: str) -> None:
+    def at(self, line: int | None, message: str) -> None:
         """Note a fault on a line (None: the file as a whole)."""
-        place = f"{self.path.name}:{line}" if line else f"{self.path.name}"
-        self.messages.append(f"{place}: {message}")
-
-    def raise_if_any(self) -> None:
-        """Raise one InvalidInput with all faults (the first twenty, and how many more)."""
-        if not self.messages:
-            return
-        listing = self.messages[:_FAULTS_SHOWN]
-        if len(self.messages) > _FAULTS_SHOWN:
-            listing.append(f"and {len(self.messages) - _FAULTS_SHOWN} more faults in this file")
-        head = f"{self.path}: " if len(listing) == 1 else f"{self.path}: {len(self.messages)} faults\n  - "
-        raise InvalidInput(head + "\n  - ".join(listing))
+        self.add(f"{self.name}:{line}: {message}" if line else f"{self.name}: {message}")
 
 
 def read_lines(path: str | Path) -> list[str]:

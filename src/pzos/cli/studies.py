@@ -228,10 +228,7 @@ def _write_csv(file: Path, columns: dict[str, list[Any]]) -> None:
     with file.open("w", newline="", encoding="utf-8") as out:
         writer = csv.writer(out, lineterminator="\n")
         writer.writerow(columns)
-        writer.writerows(
-            [repr(value) if isinstance(value, float) else value for value in row]
-            for row in zip(*columns.values(), strict=True)
-        )
+        writer.writerows(zip(*columns.values(), strict=True))  # floats come out with all their digits
 
 
 def _write_parquet(file: Path, columns: dict[str, list[Any]]) -> None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pzos.base.checks import Faults
+from pzos.base.checks import Faults, positive, whole
 from pzos.base.errors import MissingExtra
 from pzos.base.types import Purpose
 from pzos.cli.description import add_names, sources
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 _WIDTH = 48
 _NAMES = 14
 _RECENT = 20
+_INTERVAL = positive("try --interval 1", "seconds, more than 0")
+_LIMIT = whole(1, "or leave it out").or_none()
 _TELLS_VALUE = (Purpose.ITERATE.value, Purpose.TRIAL.value, Purpose.MONITOR.value)
 
 
@@ -42,9 +44,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Look until the study has ended or Ctrl-C; with ``--once`` or in a pipe look once."""
     faults = Faults("watch")
-    faults.check(args.interval > 0, "--interval", args.interval, "seconds, more than 0", "try --interval 1")
-    for name, limit in (("--queries", args.queries), ("--steps", args.steps)):
-        faults.check(limit is None or limit >= 1, name, limit, "a whole number, 1 or more", "or leave it out")
+    _INTERVAL.note(faults, "--interval", args.interval)
+    _LIMIT.note(faults, "--queries", args.queries)
+    _LIMIT.note(faults, "--steps", args.steps)
     faults.raise_if_any()
     (source,) = sources("watch", [args.study], args)
     queries = args.queries or source.settings.get("queries")

@@ -20,8 +20,6 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import psutil
-
 from pzos.base.errors import DamagedStudy, InvalidAnswer, InvalidInput, PzosError
 from pzos.base.frames import NOTHING_BEFORE, Frame, as_array, as_bytes, framed, read_from, scan, write_at
 from pzos.base.types import Purpose, Query, Response, Vector
@@ -79,6 +77,8 @@ class Contents:
     @property
     def being_written(self) -> bool:
         """Whether the process that opened the study last is at work on this machine."""
+        import psutil
+
         process, host = self.writer.get("pid"), self.writer.get("host")
         return isinstance(process, int) and host == holder()["host"] and psutil.pid_exists(process)
 
@@ -110,7 +110,7 @@ class Log:
         self.set_aside: Path | None = None
         self._descriptor = descriptor
         self._owner = os.getpid()
-        self._study, self._number, self._last, self._end = b"", 0, NOTHING_BEFORE, 0
+        self._study, self._number, self._last, self._end, self._torn = b"", 0, NOTHING_BEFORE, 0, b""
         self._asked: dict[tuple[int, int], Query] = {}
         self._step, self._told = -1, dict[tuple[int, Purpose, bytes], Response]()
         self._noted = False
@@ -146,25 +146,12 @@ class Log:
                 f"{self.path}: has format {header.get('format')!s:.20}: expected format {FORMAT}; "
                 "open it with the version of pzos that wrote it"
             )
-        self._end += at
-        if len(data) > at and not self.read_only:
-            self._set_aside(data[at:])
+        self._end, self._torn = self._end + at, data[at:]
         return self.contents.events[before:]
 
     def _follows(self, frame: Frame, at: int) -> bool:
         known = self._study or frame.file
         return (frame.start, frame.file, frame.number, frame.previous) == (at, known, self._number, self._last)
-
-    def _set_aside(self, torn: bytes) -> None:
-        """Keep the torn end of a write that was killed under another name, and let the study end before it."""
-        self.set_aside = self.path.with_name(f"{self.path.name}.{secrets.token_hex(4)}.torn")
-        with self._writing("its torn end could not be set aside"):
-            descriptor = os.open(self.set_aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
-            try:
-                write_at(descriptor, 0, torn)
-            finally:
-                os.close(descriptor)
-            os.ftruncate(self._descriptor, self._end)
 
     def _damaged(self, reason: str) -> DamagedStudy:
         return damaged(self.path, read_from(self._descriptor, 0), reason)
@@ -202,7 +189,7 @@ class Log:
     def note(self, kind: str, **facts: Any) -> None:
         """Write down what is no event of the study: who opened it, why it stopped."""
         said = {"kind": kind, **facts}
-        self.write([_NOTE + json.dumps(said).encode()])
+        self.write([_said(said)])
         self.contents.notes.append(said)
 
     def adopt(self, header: dict[str, Any]) -> None:
@@ -220,18 +207,27 @@ class Log:
             frame, last = framed(self._study, number, last, payload)
             frames.append(frame)
         data = b"".join(frames)
-        with self._writing("the answer could not be written and was not taken"):
-            write_at(self._descriptor, self._end, data)
-        self._number, self._last, self._end = self._number + len(payloads), last, self._end + len(data)
-
-    @contextlib.contextmanager
-    def _writing(self, trouble: str) -> Any:
         try:
-            yield
+            if self._torn:
+                self._set_aside(self._torn)
+            write_at(self._descriptor, self._end, data)
         except OSError as error:
             raise PzosError(
-                f"{self.path}: {trouble} ({error.strerror or error}); make room or repair the disk, then tell it again"
+                f"{self.path}: the answer could not be written ({error.strerror or error}) and was not taken; "
+                "make room or repair the disk, then tell it again"
             ) from error
+        self._number, self._last, self._end = self._number + len(payloads), last, self._end + len(data)
+
+    def _set_aside(self, torn: bytes) -> None:
+        """Keep the torn end of a write that was killed under another name, and let the study end before it."""
+        self.set_aside = self.path.with_name(f"{self.path.name}.{secrets.token_hex(4)}.torn")
+        descriptor = os.open(self.set_aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+        try:
+            write_at(descriptor, 0, torn)
+        finally:
+            os.close(descriptor)
+        os.ftruncate(self._descriptor, self._end)
+        self._torn = b""
 
     def close(self, stop: str = "") -> None:
         """Keep what was asked and not answered, note why the study ended if it has, and let others write."""
@@ -240,7 +236,7 @@ class Log:
             asked = [query for query in self._asked.values() if (query[:2], as_bytes(query.x)) not in known]
             closed = {"kind": "closed", **({"stop": stop} if stop else {})}
             with contextlib.suppress(PzosError):  # what is asked can be computed again
-                self.write([*(_packed(Event(query)) for query in asked), _NOTE + json.dumps(closed).encode()])
+                self.write([*(_packed(Event(query)) for query in asked), _said(closed)])
         self._finalizer()
 
     def _last_asked(self) -> Iterator[Event]:
@@ -252,8 +248,8 @@ class Log:
 # ---- opening ----------------------------------------------------------------------------------------------------
 
 
-def create(path: Path, header: dict[str, Any] | None, events: Iterable[Event] = ()) -> Log:
-    """Make a new study file, whole or not at all, and open it for writing."""
+def create(path: Path, header: dict[str, Any] | None, known: Contents | None = None) -> Log:
+    """Make a new study file, whole or not at all, and open it for writing; ``known`` is what it begins with."""
     draft = path.with_name(f"{path.name}.{secrets.token_hex(4)}.new")
     try:
         log = Log(path, open_to_write(draft, new=True), read_only=False)
@@ -262,11 +258,11 @@ def create(path: Path, header: dict[str, Any] | None, events: Iterable[Event] = 
     try:
         log._study = secrets.token_bytes(8)
         if header is None:
-            log.note("recovered without a header")
+            log.note("recovered")
         else:
             log.adopt(header)
-        log.contents.events += events
-        log.write([_packed(event) for event in log.contents.events])
+        if known is not None:
+            log.write([*map(_said, known.notes), *map(_packed, known.events)])
         _give_name(draft, path)
     except BaseException as error:
         log.close()
@@ -339,15 +335,14 @@ def _writer_of(path: Path) -> dict[str, Any]:
 
 
 def salvage(data: bytes) -> Contents:
-    """Return everything intact in the bytes of a study file, in the order in which it was written."""
-    intact = list(scan(data))
+    """Return everything intact in the bytes of a study file, in the order in which it was written.
+
+    Where frames of several studies are mixed, those of one are taken: the one that has most.
+    """
+    intact, found = list(scan(data)), Contents()
     counts = Counter(frame.file for frame in intact)
-    study = intact[0].file if intact and intact[0].start == 0 else next(iter(dict(counts.most_common(1))), b"")
-    frames: dict[int, Frame] = {}
-    for frame in intact:
-        if frame.file == study:
-            frames.setdefault(frame.number, frame)
-    found = Contents()
+    study = max(counts, key=counts.__getitem__, default=b"")
+    frames = {frame.number: frame for frame in reversed(intact) if frame.file == study}
     for number in sorted(frames):
         with contextlib.suppress(ValueError, struct.error):
             found.take(frames[number].payload)
@@ -370,7 +365,7 @@ def recover(damaged_path: Path, saved_path: Path) -> tuple[int, bool]:
         found = read_study(damaged_path) if data.startswith(OLD_MARK) else salvage(data)
         if found.header is None and not found.events:
             raise DamagedStudy(f"{damaged_path}: nothing in this file can be saved: no header, no intact answer")
-        create(saved_path, found.header, found.events).close()
+        create(saved_path, found.header, found).close()
     finally:
         os.close(descriptor)
     return len(found.answers), found.header is not None
@@ -418,6 +413,10 @@ def _packed(event: Event) -> bytes:
     numbers = float(response.gap), float(response.seconds), elapsed
     kind = _ASKED if event.response is None else _ANSWERED
     return b"".join((_EVENT.pack(kind, query.step, query.index, *numbers, *map(len, parts)), *parts))
+
+
+def _said(note: dict[str, Any]) -> bytes:
+    return _NOTE + json.dumps(note).encode()
 
 
 def _event(payload: memoryview) -> Event:

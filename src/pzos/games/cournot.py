@@ -21,7 +21,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pzos.base.checks import Faults, as_rows, check_entries, frozen_array, frozen_vector
+from pzos.base.checks import (
+    Faults,
+    as_rows,
+    at_least,
+    check_entries,
+    checked,
+    frozen_array,
+    frozen_vector,
+    note_fields,
+    number,
+    whole,
+)
 from pzos.base.errors import NotConverged
 from pzos.base.keys import Keys, Role
 from pzos.base.types import Matrix, Vector
@@ -84,22 +95,21 @@ class CournotGame:
     cost_curvature: Matrix
     capacity: Matrix
     leader_marginal_cost: Vector
-    leader_cost_curvature: float = 0.0
-    leader_capacity: float = float("inf")
+    leader_cost_curvature: float = checked(at_least(0.0, "a finite number >= 0", "costs must be convex"), default=0.0)
+    leader_capacity: float = checked(
+        number(lambda capacity: capacity > 0.0, "a positive number", "use inf for no capacity", finite=False),
+        default=float("inf"),
+    )
 
     def __post_init__(self) -> None:
         faults = Faults("CournotGame")
         markets = len(self.demand_intercept) if np.ndim(self.demand_intercept) == 1 else None
         self._keep_vectors(faults, markets)
         self._keep_tables(faults, markets)
-        curvature, capacity = self.leader_cost_curvature, self.leader_capacity
-        good = _is_number(curvature) and 0.0 <= float(curvature) < np.inf
-        faults.check(good, "leader_cost_curvature", curvature, "a finite number >= 0", "costs must be convex")
-        good = _is_number(capacity) and float(capacity) > 0.0
-        faults.check(good, "leader_capacity", capacity, "a positive number", "use inf for no capacity")
+        note_fields(faults, self)
         faults.raise_if_any()
-        object.__setattr__(self, "leader_cost_curvature", float(curvature))
-        object.__setattr__(self, "leader_capacity", float(capacity))
+        for name in ("leader_cost_curvature", "leader_capacity"):
+            object.__setattr__(self, name, float(getattr(self, name)))
 
     def _keep_vectors(self, faults: Faults, markets: int | None) -> None:
         for name, minimum, strict in (
@@ -147,8 +157,7 @@ class CournotGame:
         """
         faults = Faults("CournotGame.random")
         for name, count in (("firms", firms), ("markets", markets)):
-            whole = isinstance(count, int | np.integer) and count >= 1
-            faults.check(whole, name, count, "a whole number >= 1", "try 3")
+            whole(1, "try 3", expected="a whole number >= 1").note(faults, name, count)
         faults.raise_if_any()
         draw = Keys(seed).generator(Role.INSTANCE)
         intercept, slope = draw.uniform(10.0, 20.0, markets), draw.uniform(0.5, 1.5, markets)
@@ -247,7 +256,3 @@ class CournotGame:
         firms, markets = self.capacity.shape
         name = f"Cournot leader, {firms} firms, {markets} markets"
         return Problem(self.leader(), self.follower(), start, self.domain(), "max", name, structure)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float | np.number) and not isinstance(value, bool)

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from pzos.base.checks import Faults, Must, at_least, check_entries, is_whole
+from pzos.base.checks import Faults, at_least, check_entries, whole
 from pzos.base.errors import InvalidInput
 from pzos.base.keys import Keys, Role
 from pzos.base.types import Matrix, Vector
@@ -321,10 +321,7 @@ def _draw_data(seed: int, vertices: int | None, edges: int | None, classes: int 
 
 
 def _chosen(faults: Faults, name: str, value: Any, least: int, most: int) -> int:
-    within = Must(
-        lambda v: is_whole(v, least) and v <= most, f"a whole number from {least} to {most}", "or leave it out"
-    )
-    return int(value) if within.note(faults, name, value) else least
+    return int(value) if whole(least, "or leave it out", most=most).note(faults, name, value) else least
 
 
 def _draw_graph(draw: np.random.Generator, vertices: int, edges: int) -> tuple[Integers, Integers]:

@@ -18,7 +18,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from pzos.base.checks import Faults, frozen_vector, not_finite, shaped_rows
+from pzos.base.checks import (
+    Faults,
+    checked,
+    frozen_vector,
+    not_finite,
+    note_fields,
+    number,
+    positive,
+    shaped_rows,
+    whole,
+)
 from pzos.base.errors import NotConverged
 from pzos.base.keys import Keys, Role
 from pzos.base.types import Matrix, Vector
@@ -84,7 +94,9 @@ class SecurityGame:
     baseline: Vector
     defender_cost: Vector
     attacker_cost: Vector
-    budget: float
+    budget: float = checked(
+        number(lambda budget: budget > 0.0, "a positive number", "an attacker needs some budget", finite=False)
+    )
 
     def __post_init__(self) -> None:
         faults = Faults("SecurityGame")
@@ -93,8 +105,7 @@ class SecurityGame:
         for name in ("defender_value", "attacker_value", "baseline", "defender_cost", "attacker_cost"):
             vector = frozen_vector(faults, name, getattr(self, name), size, minimum=0.0, strict=True)
             object.__setattr__(self, name, vector)
-        positive = isinstance(self.budget, int | float | np.number) and float(self.budget) > 0.0
-        faults.check(positive, "budget", self.budget, "a positive number", "an attacker needs some budget")
+        note_fields(faults, self)
         faults.raise_if_any()
         object.__setattr__(self, "budget", float(self.budget))
 
@@ -114,9 +125,8 @@ class SecurityGame:
         times the sum of :func:`symmetric_effort`.
         """
         faults = Faults("SecurityGame.random")
-        whole = isinstance(targets, int | np.integer) and targets >= 1
-        faults.check(whole, "targets", targets, "a whole number >= 1", "try targets=10")
-        faults.check(0.0 < budget_share < np.inf, "budget_share", budget_share, "a positive number", "try 0.5")
+        whole(1, "try targets=10", expected="a whole number >= 1").note(faults, "targets", targets)
+        positive("try 0.5").note(faults, "budget_share", budget_share)
         faults.raise_if_any()
         draw = Keys(seed).generator(Role.INSTANCE)
         defender_value = draw.uniform(1.0, 5.0, targets)

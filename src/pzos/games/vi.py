@@ -30,7 +30,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pzos.base.checks import Faults, Must, as_rows, checked, frozen_vector, instance_of, is_whole, note_fields
+from pzos.base.checks import (
+    Faults,
+    Must,
+    as_rows,
+    checked,
+    frozen_vector,
+    instance_of,
+    is_whole,
+    note_fields,
+    number,
+    whole,
+)
 from pzos.base.errors import FollowerFailure, NotConverged
 from pzos.base.types import Matrix, Sense, Vector, dot
 from pzos.problem.follower import Respondent
@@ -52,10 +63,8 @@ _LONGEST = 1e8
 _LINE_SEARCH = (1.0, 0.5, 0.25, 0.1)
 
 
-_COUNT = Must(lambda value: is_whole(value, 1), "a whole number >= 1", "try 50000")
-_TOLERANCE = Must(
-    lambda value: isinstance(value, float) and 0.0 < value < 1.0, "a number between 0 and 1", "try tolerance=1e-10"
-)
+_COUNT = whole(1, "try 50000", expected="a whole number >= 1")
+_TOLERANCE = number(lambda value: 0.0 < value < 1.0, "a number between 0 and 1", "try tolerance=1e-10")
 _A_SET = instance_of(
     Domain,
     "a set with project, contains and faults",
@@ -102,11 +111,11 @@ class VariationalInequality:
     def __post_init__(self) -> None:
         faults = Faults("VariationalInequality")
         note_fields(faults, self)
-        whole = is_whole(self.dimension, 1)
-        if whole and isinstance(self.feasible, Domain):
+        sized = is_whole(self.dimension, 1)
+        if sized and isinstance(self.feasible, Domain):
             faults.messages += self.feasible.faults(self.dimension)
         if self.start is not None:
-            size = self.dimension if whole else None
+            size = self.dimension if sized else None
             start = frozen_vector(faults, "start", self.start, size, minimum=-np.inf, strict=True)
             object.__setattr__(self, "start", start)
         faults.raise_if_any()

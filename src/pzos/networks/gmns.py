@@ -45,7 +45,7 @@ class _Row(NamedTuple):
 
     def refuse(self, message: str) -> float:
         """Note a fault of this line; stands for no number."""
-        self.faults.add(self.line, message)
+        self.faults.at(self.line, message)
         return np.nan
 
 
@@ -56,7 +56,7 @@ def _read(path: Path, *needed: str) -> Iterator[_Row]:
     header = [cell.strip().lower() for cell in next(reader, [])]
     for name in needed:
         if name not in header:
-            faults.add(1, f"column {name!r} is missing: expected a heading with {', '.join(needed)}")
+            faults.at(1, f"column {name!r} is missing: expected a heading with {', '.join(needed)}")
     faults.raise_if_any()
     for row in reader:
         cells = {name: cell.strip() for name, cell in zip(header, row, strict=False)}

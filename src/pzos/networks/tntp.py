@@ -52,7 +52,7 @@ class _File:
         line, text = self.metadata.get(tag, (None, ""))
         if line is None:
             if default is None:
-                self.faults.add(None, f"<{tag}> is missing: expected a metadata line '<{tag}> number'")
+                self.faults.at(None, f"<{tag}> is missing: expected a metadata line '<{tag}> number'")
             return default
         try:
             value = float(text.split()[0].rstrip(";"))
@@ -60,7 +60,7 @@ class _File:
                 raise ValueError
             return value
         except (ValueError, IndexError, OverflowError):
-            self.faults.add(line, f"<{tag}> {text!r}: expected a number")
+            self.faults.at(line, f"<{tag}> {text!r}: expected a number")
             return default
 
     def numbers(self, expected: str, needed: int, most: int) -> Iterator[tuple[int, list[float]]]:
@@ -73,30 +73,30 @@ class _File:
             if len(cells) >= needed:
                 yield line, cells
             elif position > 0:  # the first row may be a heading
-                self.faults.add(line, f"{text[:40]!r}: expected {expected}")
+                self.faults.at(line, f"{text[:40]!r}: expected {expected}")
 
 
 def _link_row(line: int, text: str, nodes: int, faults: FileFaults) -> list[float]:
     """Return the columns of a link, 0 where the last ones are left out, and note what is wrong with them."""
     cells = text.replace(";", " ").split()
     if not _NEEDED <= len(cells) <= len(_COLUMNS) + 2:
-        faults.add(line, f"{len(cells)} columns: expected {', '.join(_COLUMNS)}")
+        faults.at(line, f"{len(cells)} columns: expected {', '.join(_COLUMNS)}")
         return []
     row = dict.fromkeys(_COLUMNS, 0.0)
     for name, cell in zip(_COLUMNS, cells, strict=False):
         try:
             row[name] = float(cell)
         except ValueError:
-            faults.add(line, f"{name} {cell!r}: expected a number")
+            faults.at(line, f"{name} {cell!r}: expected a number")
             return []
     for name in ("init node", "term node"):
         if not (row[name] % 1 == 0 and 1 <= row[name] <= nodes):
-            faults.add(line, f"{name} {row[name]:g}: expected a node number from 1 to {nodes}")
+            faults.at(line, f"{name} {row[name]:g}: expected a node number from 1 to {nodes}")
     for name in ("length", "free-flow time", "b", "power"):
         if not 0 <= row[name] < np.inf:
-            faults.add(line, f"{name} {row[name]:g}: expected a finite number >= 0")
+            faults.at(line, f"{name} {row[name]:g}: expected a finite number >= 0")
     if not (row["capacity"] > 0 or row["free-flow time"] * row["b"] == 0):
-        faults.add(line, f"capacity {row['capacity']:g}: expected a number > 0 where the time depends on the flow")
+        faults.at(line, f"capacity {row['capacity']:g}: expected a number > 0 where the time depends on the flow")
     return list(row.values())
 
 
@@ -105,13 +105,13 @@ def _read_links(file: _File, nodes: int, strict: bool) -> npt.NDArray[np.float64
     table = [_link_row(line, text, nodes, file.faults) for line, text in file.rows[heading:]]
     declared = file.number("NUMBER OF LINKS", int, len(table))
     if strict and not file.faults.messages and len(table) != declared:
-        file.faults.add(
+        file.faults.at(
             file.metadata["NUMBER OF LINKS"][0],
             f"<NUMBER OF LINKS> {declared:g}, but {len(table)} links follow: the file may be cut short; "
             "correct the number or pass strict=False",
         )
     if not table:
-        file.faults.add(None, "no link found: expected one row per link after <END OF METADATA>")
+        file.faults.at(None, "no link found: expected one row per link after <END OF METADATA>")
     file.faults.raise_if_any()
     return np.array(table)
 
@@ -127,15 +127,15 @@ def _read_demand(path: str | Path, zones: int) -> Demand:
             origin, text = _zone(heading[1], zones, line, file.faults), heading[2]
         entries = _ENTRY.findall(text)
         if _ENTRY.sub("", text).strip(" \t;") or not (entries or heading):
-            file.faults.add(line, f"{whole[:40]!r}: expected 'Origin n' or 'destination : trips;'")
+            file.faults.at(line, f"{whole[:40]!r}: expected 'Origin n' or 'destination : trips;'")
         elif entries and origin is None:
-            file.faults.add(line, "trips before the first 'Origin' line: expected 'Origin n' first")
+            file.faults.at(line, "trips before the first 'Origin' line: expected 'Origin n' first")
         else:
             found += len(entries)
             pairs = ((origin or 0, *_trip(zone, amount, zones, line, file.faults)) for zone, amount in entries)
             table += [pair for pair in pairs if pair[2] > 0]  # most of a large table is zeros
     if not found:
-        file.faults.add(None, "no trips found: expected lines 'Origin n' and 'destination : trips;'")
+        file.faults.at(None, "no trips found: expected lines 'Origin n' and 'destination : trips;'")
     file.faults.raise_if_any()
     columns = np.array(table).reshape(-1, 3)
     return Demand.from_list(columns[:, 0], columns[:, 1], columns[:, 2])
@@ -148,7 +148,7 @@ def _trip(zone: str, amount: str, zones: int, line: int, faults: FileFaults) -> 
     except ValueError:
         value = np.nan
     if not 0 <= value < np.inf:
-        faults.add(line, f"trips {amount!r} to zone {zone}: expected a finite number >= 0")
+        faults.at(line, f"trips {amount!r} to zone {zone}: expected a finite number >= 0")
     return _zone(zone, zones, line, faults), value
 
 
@@ -156,7 +156,7 @@ def _zone(word: str, zones: int, line: int, faults: FileFaults) -> int:
     """Return the number of a zone, counted from 0."""
     if word.isdigit() and 1 <= int(word) <= zones:
         return int(word) - 1
-    faults.add(line, f"zone {word!r}: expected a number from 1 to {zones}")
+    faults.at(line, f"zone {word!r}: expected a number from 1 to {zones}")
     return 0
 
 
@@ -185,7 +185,7 @@ def read_tntp(
     ]
     count = int(nodes or 0)
     if nodes is not None and zones is not None and not 1 <= zones <= nodes:
-        file.faults.add(file.metadata["NUMBER OF ZONES"][0], f"<NUMBER OF ZONES> {zones:g}: expected 1 to {count}")
+        file.faults.at(file.metadata["NUMBER OF ZONES"][0], f"<NUMBER OF ZONES> {zones:g}: expected 1 to {count}")
     file.faults.raise_if_any()
     table = _read_links(file, count, strict)
     beside = Path(str(net).replace("_net.tntp", "_node.tntp"))
@@ -212,7 +212,7 @@ def read_tntp_nodes(path: str | Path, nodes: int, *, strict: bool = True) -> npt
         if 1 <= node < nodes + 1:
             places[int(node) - 1] = x, y
         elif strict:
-            file.faults.add(line, f"node {node:g}: expected a number from 1 to {nodes}")
+            file.faults.at(line, f"node {node:g}: expected a number from 1 to {nodes}")
     file.faults.raise_if_any()
     return places
 
@@ -228,14 +228,14 @@ def read_tntp_flow(path: str | Path, network: Network) -> tuple[Vector, Vector]:
     for line, cells in file.numbers("from, to, volume, cost", 3, 4):
         ends = number_of.get(cells[0], -1), number_of.get(cells[1], -1)
         if not waiting.get(ends):
-            file.faults.add(line, f"link {cells[0]:.17g} -> {cells[1]:.17g}: expected a link of the network, once")
+            file.faults.at(line, f"link {cells[0]:.17g} -> {cells[1]:.17g}: expected a link of the network, once")
             continue
         link = waiting[ends].pop()
         volume[link], cost[link] = cells[2], cells[3] if len(cells) > 3 else np.nan
     for ends, left in waiting.items():
         if left:
             names = network.node_ids[ends[0]], network.node_ids[ends[1]]
-            file.faults.add(None, f"link {names[0]} -> {names[1]} is missing: expected every link of the network")
+            file.faults.at(None, f"link {names[0]} -> {names[1]} is missing: expected every link of the network")
     file.faults.raise_if_any()
     return volume, cost
 

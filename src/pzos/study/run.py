@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from pzos.answers.oracle import Oracle
 from pzos.base.errors import MissingExtra
-from pzos.base.types import Response
+from pzos.base.types import Query, Response
 from pzos.study.result import Record, Result
 from pzos.study.study import Study
 
@@ -25,20 +25,19 @@ def iterate(study: Study, oracle: Oracle) -> Iterator[Record]:
 
     Progress bars, logging, early stopping and live plots are consumers of this generator.
     """
-    while not study.done:
-        for response in _responses(study, oracle):
+    while queries := study.ask():
+        for response in _responses(study, oracle, queries):
             record = study.receive(response)
             if record is not None:
                 yield record
 
 
-def _responses(study: Study, oracle: Oracle) -> Iterator[Response]:
+def _responses(study: Study, oracle: Oracle, queries: list[Query]) -> Iterator[Response]:
     """Have the open queries answered.
 
     A batched follower is asked for the whole batch even where a study that was rebuilt has part of its answers,
     because the last bits of a batched answer depend on the shape of the batch.
     """
-    queries = study.ask()
     if not oracle.follower.batched:
         return oracle.answer(queries)
     open_now = {query.index for query in queries}

@@ -177,7 +177,7 @@ class Study:
     @property
     def done(self) -> bool:
         """Whether there is nothing left to ask."""
-        self._prepare()
+        self.ask()
         return self._finished
 
     @property
@@ -205,8 +205,18 @@ class Study:
         self._start = time.perf_counter() - elapsed
 
     def ask(self) -> list[Query]:
-        """Return the open queries. Asking again gives the same ones, less those answered meanwhile."""
-        self._prepare()
+        """Return the open queries, none if the study is over. Asking again gives the same, less those answered."""
+        if self._kept and not self._missing and not self._replaying:
+            self._resume()
+        if not self._missing and not self._finished:
+            self._stop = self._stop or self._limit_reached()
+            plan = None if self._stop else self.solver.ask(self.task, self.state)
+            budget = self.limits.queries
+            if plan is not None and (budget is None or self.queries + len(plan.points) <= budget):
+                self._open_batch(plan)
+            else:
+                self._stop = self._stop or Stop.QUERIES
+                self._close_study()
         answers = self._answers
         if self._missing == len(answers):
             return list(self._open)
@@ -214,25 +224,8 @@ class Study:
 
     def batch(self) -> list[Query]:
         """Return all queries of the open batch, those already answered included."""
-        self._prepare()
+        self.ask()
         return list(self._open)
-
-    def _prepare(self) -> None:
-        """Open the next batch, unless one is open or the study is over."""
-        if self._kept and not self._missing and not self._replaying:
-            self._resume()
-        if self._missing or self._finished:
-            return
-        if self._stop is None:
-            self._stop = self._limit_reached()
-        if self._stop is None:
-            plan = self.solver.ask(self.task, self.state)
-            budget = self.limits.queries
-            if budget is None or self.queries + len(plan.points) <= budget:
-                self._open_batch(plan)
-                return
-            self._stop = Stop.QUERIES
-        self._close_study()
 
     def _limit_reached(self) -> Stop | None:
         limits = self.limits
@@ -443,7 +436,7 @@ class Study:
                 if all(event.closing for event in kept):
                     self._timed = True
                     self.set_clock(elapsed)
-                self._prepare()
+                self.ask()
                 for event in self._recognised(kept):
                     if event.response is not None:
                         elapsed = max(elapsed, event.elapsed)

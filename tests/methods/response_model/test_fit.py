@@ -7,7 +7,7 @@ import pytest
 
 from pzos.games.security import SecurityGame
 from pzos.methods.response_model.bounds import Bounds
-from pzos.methods.response_model.fit import Fitter, Shape
+from pzos.methods.response_model.fit import Fitter, Shape, fit_scales
 from pzos.methods.response_model.history import Scales, first
 
 GAME = SecurityGame.random(7, 8)
@@ -132,6 +132,7 @@ def test_tuning_gives_finite_scales_for_every_shape():
     history = history_of(GAME.response, 8, count=25, size=1.5)
     for shape in Shape:
         for start in (None, SCALES):
-            scales = fitter(8).tune(history, 0, shape, start, 0.0)
+            seen, slopes = fitter(8).unexplained(history, 0, shape, start)
+            scales = fit_scales(seen, slopes, start, 0.0)
             assert np.isfinite([scales.length, scales.weight]).all()
             assert scales.length > 0.0

@@ -1,7 +1,19 @@
+"""The contest of structures, what a state knows before and after the first answer, and what declarations must fit."""
+
 from __future__ import annotations
 
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import pzos
+from pzos.base.errors import InvalidInput
+from pzos.base.keys import Keys
 from pzos.methods.response_model.fit import Shape
-from pzos.methods.trust_region.state import Contest
+from pzos.methods.response_model.history import first
+from pzos.methods.solver import Task
+from pzos.methods.trust_region.state import Contest, Kind, RegionState, fitter, opening_contest, retuned
 
 ALL = (Shape.FREE, Shape.OWN, Shape.CONSERVING)
 
@@ -37,3 +49,88 @@ def test_trailing_structures_are_dropped_to_save_time():
 def test_one_prediction_is_no_contest():
     game = opened(Shape.FREE)
     assert game.observe({Shape.FREE: 0.1}) is game
+
+
+def test_in_the_end_only_the_winner_and_no_structure_run():
+    game = after(opened(Shape.OWN), 16, FREE=0.5, OWN=0.4, CONSERVING=0.5)
+    assert game.rounds == 16
+    assert game.running == (Shape.OWN, Shape.FREE)
+
+
+def test_a_structure_left_out_of_a_round_is_out():
+    game = opened(Shape.FREE).observe({Shape.FREE: 0.1, Shape.OWN: 0.1})
+    assert game.scores[ALL.index(Shape.CONSERVING)] == np.inf
+    assert Shape.CONSERVING not in after(game, 6, FREE=0.1, OWN=0.1).running
+
+
+def state_of(points, answers, **settings):
+    history = first(points[0], answers[0])
+    for x, y in zip(points[1:], answers[1:], strict=True):
+        history = history.append(x, y)
+    return RegionState(points[0], 1.0, history=history, **settings)
+
+
+def task_of(n, *structure):
+    leader = pzos.leader_from_functions(lambda x, y: 0.0, lambda x, y: 0 * x, lambda x, y: 0 * y)
+    return Task(pzos.Problem(leader, lambda x: x, np.zeros(n), structure=structure).known(), Keys(0))
+
+
+def test_before_the_first_answer_there_is_no_past():
+    state = RegionState(np.zeros(2))
+    assert state.shapes == (Shape.FREE,)
+    assert state.variance == 0.0
+    with pytest.raises(TypeError, match="no history yet"):
+        _ = state.past
+
+
+def test_structures_that_stall_take_turns_with_none_unless_there_is_noise():
+    state = RegionState(np.zeros(2), contest=opened(Shape.OWN))
+    assert state.shapes[0] is Shape.OWN
+    assert replace(state, stalled=4).shapes == (Shape.FREE,)
+    assert replace(state, stalled=8).shapes[0] is Shape.OWN
+    assert replace(state, stalled=4, exact=False).shapes[0] is Shape.OWN
+
+
+def test_queries_count_as_trials_or_probes():
+    trials = {kind for kind in Kind if kind.purpose is pzos.Purpose.TRIAL}
+    assert trials == {Kind.START, Kind.TRIAL}
+    assert {kind.purpose for kind in set(Kind) - trials} == {pzos.Purpose.PROBE}
+
+
+def test_who_competes_follows_from_dimensions_and_declarations():
+    assert opening_contest(task_of(3), 2).shapes == (Shape.FREE,)
+    assert opening_contest(task_of(3), 3).favourite is Shape.FREE
+    assert opening_contest(task_of(3, pzos.own_effect()), 3).favourite is Shape.OWN
+    assert opening_contest(task_of(3, pzos.own_effect(), pzos.conserved()), 3).favourite is Shape.CONSERVING
+
+
+def test_bounds_are_seen_declared_and_dropped_where_answers_contradict():
+    points = np.eye(3)
+    touching = state_of(points, np.array([[0.0, 1.0], [2.0, 1.0], [0.5, 0.0]])).past
+    assert fitter(task_of(3), touching, None).bounds.lower.tolist() == [0.0, 0.0]
+    above = state_of(points, np.array([[0.1, 1.0], [2.0, 1.0], [0.5, 0.2]])).past
+    assert np.isneginf(fitter(task_of(3), above, None).bounds.lower).all()
+    declared = fitter(task_of(3, pzos.answers_between(0.0, 1.5)), above, 7)
+    assert declared.points == 7
+    assert declared.bounds.lower.tolist() == [0.0, 0.0]
+    assert np.isposinf(declared.bounds.upper).all()  # 2.0 was answered
+    low = fitter(task_of(3, pzos.answers_between(0.15, 9.0)), above, None).bounds
+    assert np.isneginf(low.lower).all()
+    assert low.upper.tolist() == [9.0, 9.0]
+
+
+def test_bounds_of_another_length_are_named():
+    history = state_of(np.eye(3), np.ones((3, 2))).past
+    with pytest.raises(InvalidInput, match=r"lower = .*: expected 2 bounds, one per answer; match y"):
+        fitter(task_of(3, pzos.answers_between(np.zeros(4), 1.0)), history, None)
+
+
+def test_scales_are_tuned_when_the_history_has_grown_by_a_quarter():
+    rng = np.random.default_rng(0)
+    points = rng.standard_normal((9, 3))
+    state = state_of(points, np.sin(points))
+    tuned = retuned(task_of(3), state, None)
+    assert tuned.tuned == 9
+    assert set(tuned.scales) == {Shape.FREE}
+    assert retuned(task_of(3), replace(tuned, tuned=8), None).tuned == 8
+    assert retuned(task_of(3), replace(tuned, tuned=7), None).tuned == 9

@@ -29,7 +29,6 @@ from pzos.methods.trust_region.subproblem import (
     first_radius,
     minimise,
     on_model,
-    search,
     typical_sizes,
 )
 from pzos.problem.structure import declared
@@ -128,7 +127,7 @@ class CompositeTrustRegion:
             # The model itself has kinks at the bounds of the answers, where a smooth minimiser stalls.
             corner = min(_ROUNDING * float(np.abs(model.base).mean()), _ROUNDING_BY_RADIUS * radius)
             rounded = on_model(known.leader, known.sign, model.rounded(corner))
-            start, _ = search(rounded, region, self.iterations)
+            start = minimise(rounded, region, self.iterations).x
             move = minimise(objective, region, max(self.iterations // 3, 1), start)
             if move.predicted > _negligible(state):
                 return move
@@ -150,7 +149,7 @@ class CompositeTrustRegion:
         signs = task.keys.generator(Role.REGION, state.step).uniform(-1.0, 1.0, state.x.size)
         region = _region(task, state)
         start = known.domain.project(move.x + 1e-3 * state.radius * signs * region.sizes)
-        x, _ = search(hopeful, region, self.iterations, start)
+        x = minimise(hopeful, region, self.iterations, start).x
         here, there = objective(state.x)[0], objective(x)[0]
         return Move(x, here - there, region.size(x))
 
@@ -244,7 +243,8 @@ def _probe(task: Task, state: RegionState, model: ResponseModel, index: int) -> 
         gram = seen.gram + 1e-8 * np.eye(seen.count)
         v = v - np.linalg.solve(gram, seen.units @ v) @ seen.units
         v /= float(np.linalg.norm(v))
-    return _region(task, state).at(0.5, v / max(float(np.abs(v).max()), 1e-300))
+    direction: Vector = v / max(float(np.abs(v).max()), 1e-300)
+    return _region(task, state).at(0.5, direction)
 
 
 def _doubt(task: Task, state: RegionState, model: ResponseModel) -> float:
@@ -307,7 +307,7 @@ def _anywhere(task: Task, state: RegionState) -> Vector:
 
 def _survey(task: Task, state: RegionState, x: Vector) -> Vector:
     """Return a corner of the trust region around x: under noise only far points tell slopes."""
-    signs = 2.0 * task.keys.generator(Role.PROBE, state.step).integers(0, 2, x.size) - 1.0
+    signs: Vector = 2.0 * task.keys.generator(Role.PROBE, state.step).integers(0, 2, x.size).astype(np.float64) - 1.0
     return replace(_region(task, state), centre=x).at(1.0, signs)
 
 

@@ -89,39 +89,33 @@ class Region:
 
 
 def minimise(objective: Objective, region: Region, iterations: int, start: Vector | None = None) -> Move:
-    """Return the best point found in the region, searching from ``start`` (else the centre)."""
+    """Return the best point found in the region, searching from ``start`` (else the centre).
+
+    Boxes go to L-BFGS-B on u = x / sizes, so that its first step and its curvature see decisions of equal size.
+    """
+    from scipy.optimize import Bounds, minimize
+
     here, _ = objective(region.centre)
-    x, value = search(objective, region, iterations, start)
-    return Move(x, here - value, region.size(x))
-
-
-def search(objective: Objective, region: Region, iterations: int, start: Vector | None = None) -> tuple[Vector, float]:
-    """Return the best point found and its value; :func:`minimise` without the comparison."""
+    sizes = region.sizes
     bounds = bounds_of(region.domain, region.centre.size)
     begin = region.centre if start is None else start
     if bounds is None:
-        return _projected(objective, begin, region, iterations)
-    reach = region.radius * region.sizes
-    lower, upper = np.maximum(bounds[0], region.centre - reach), np.minimum(bounds[1], region.centre + reach)
-    return _boxed(objective, begin, lower, upper, region.sizes, iterations)
-
-
-def _boxed(
-    objective: Objective, start: Vector, lower: Vector, upper: Vector, sizes: Vector, iterations: int
-) -> tuple[Vector, float]:
-    """L-BFGS-B on u = x / sizes, so that its first step and its curvature see decisions of equal size."""
-    from scipy.optimize import Bounds, minimize
+        x, value = _projected(objective, begin, region, iterations)
+        return Move(x, here - value, region.size(x))
 
     def scaled(u: Vector) -> tuple[float, Vector]:
         value, gradient = objective(u * sizes)
         return value, gradient * sizes
 
-    begin = np.minimum(np.maximum(start, lower), upper) / sizes
+    reach = region.radius * sizes
+    lower, upper = np.maximum(bounds[0], region.centre - reach), np.minimum(bounds[1], region.centre + reach)
     found = minimize(
-        scaled, begin, jac=True, method="L-BFGS-B", bounds=Bounds(lower / sizes, upper / sizes),
+        scaled, np.minimum(np.maximum(begin, lower), upper) / sizes, jac=True, method="L-BFGS-B",
+        bounds=Bounds(lower / sizes, upper / sizes),
         options={"maxiter": iterations, "maxfun": iterations + 2, "ftol": 1e-14, "gtol": 1e-12},
     )  # fmt: skip
-    return np.minimum(np.maximum(found.x * sizes, lower), upper), float(found.fun)
+    x = np.minimum(np.maximum(found.x * sizes, lower), upper)
+    return Move(x, here - float(found.fun), region.size(x))
 
 
 def _projected(objective: Objective, start: Vector, region: Region, iterations: int) -> tuple[Vector, float]:

@@ -1,0 +1,25 @@
+"""``pzos bench`` finds the test bed of a checkout, and says what to do where there is none."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pzos.base.errors import InvalidInput
+from pzos.cli import bench
+from pzos.cli.main import main
+
+
+def test_without_a_checkout_it_says_how_to_get_one(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(bench, "_BENCHMARKS", tmp_path)
+    with pytest.raises(InvalidInput, match="clone the project"):
+        bench._testbed()
+
+
+def test_its_options_are_those_of_the_test_bed(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as left:
+        main(["bench", "--help"])
+    assert left.value.code == 0
+    assert "--help" in capsys.readouterr().out
+    assert bench._testbed().__name__ == "testbed.command"

@@ -1,0 +1,140 @@
+"""Answers by hand: what ``pzos ask`` writes, ``pzos tell`` reads back, and nothing is taken that does not fit."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pzos.base.errors import InvalidInput
+from pzos.base.types import Purpose, Query
+from pzos.cli import by_hand
+from pzos.cli.main import main
+
+MODEL = """
+import numpy as np
+import pzos
+
+leader = pzos.leader_from_functions(lambda x, y: float(y @ y), lambda x, y: 0 * x, lambda x, y: 2 * y)
+"""
+STUDY = """
+leader = "by_hand_model:leader"
+x0 = [1.0, 2.0]
+steps = 2
+[solver]
+kind = "PZOS"
+"""
+QUERIES = [Query(3, 0, np.array([0.1, -0.0]), Purpose.ITERATE), Query(3, 1, np.array([1 / 3, 1e-300]), Purpose.PROBE)]
+
+
+@pytest.fixture
+def toml(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a study that nobody answers but people."""
+    (tmp_path / "by_hand_model.py").write_text(MODEL)
+    (tmp_path / "study.toml").write_text(STUDY)
+    monkeypatch.chdir(tmp_path)
+    assert main(["init"]) == 0
+    return tmp_path / "study.toml"
+
+
+def test_what_is_written_as_csv_comes_back_to_the_last_bit() -> None:
+    rows = list(csv.DictReader(by_hand.as_csv_text(QUERIES).splitlines()))
+    assert [row["purpose"] for row in rows] == ["iterate", "probe"]
+    for row, query in zip(rows, QUERIES, strict=True):
+        assert np.array([float(row["x0"]), float(row["x1"])]).tobytes() == query.x.tobytes()
+    assert by_hand.as_csv_text([]) == "step,index,purpose\n"
+
+
+def test_what_is_written_as_json_comes_back_to_the_last_bit() -> None:
+    rows = json.loads(by_hand.as_json_text(QUERIES))["queries"]
+    assert [(row["step"], row["index"]) for row in rows] == [(3, 0), (3, 1)]
+    assert np.array(rows[1]["x"]).tobytes() == QUERIES[1].x.tobytes()
+
+
+FORMS = {
+    "csv": "step,index,y0,y1,gap,failure,x0\n0,0,1.5,2.5,,,\n0,1,,,0.1,lost,7\n",
+    "json": '{"queries": [{"step": 0, "index": 0, "y": [1.5, 2.5], "gap": null},'
+    ' {"step": 0, "index": 1, "failure": "lost", "gap": 0.1, "x": [7]}]}',
+    "list": '[{"step": 0, "index": 0, "y": [1.5, 2.5]},'
+    ' {"step": 0, "index": 1, "failure": "lost", "gap": 0.1, "x": [7]}]',
+    "spreadsheet": "\ufeffstep,index,y1,y0,gap,failure,x0\n0,0,2.5,1.5,,,\n0,1,,,0.1, lost ,7\n",
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_of_a_file_says_the_same(form: str, tmp_path: Path) -> None:
+    (tmp_path / "answers").write_text(FORMS[form], encoding="utf-8")
+    first, second = by_hand.read_answers(tmp_path / "answers")
+    assert (first.step, first.index, first.y.tolist(), first.x, first.failure) == (0, 0, [1.5, 2.5], None, "")
+    assert np.isnan(first.gap)
+    assert (second.index, second.y.size, second.gap, second.failure) == (1, 0, 0.1, "lost")
+    assert second.x is not None
+    assert second.x.tolist() == [7.0]
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"\xff\xfe\x00", "cannot be read"),
+        (b"{broken", "cannot be read as answers (JSONDecodeError"),
+        (b"[1, 2]", "cannot be read as answers"),
+        (b"step,index,y0\nx,0,1\n", "expected step, index and y"),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_named_with_the_reason(content: bytes, said: str, tmp_path: Path) -> None:
+    (tmp_path / "answers").write_bytes(content)
+    with pytest.raises(InvalidInput) as caught:
+        by_hand.read_answers(tmp_path / "answers")
+    assert said in str(caught.value)
+    assert "answers" in str(caught.value)
+    with pytest.raises(InvalidInput, match="nowhere"):
+        by_hand.read_answers(tmp_path / "nowhere")
+
+
+def test_asked_told_asked_again_until_nothing_is_left(toml: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    said = []
+    for _ in range(3):
+        assert main(["ask", "--out", "open.json"]) == 0
+        data = json.loads(Path("open.json").read_text())
+        for query in data["queries"]:
+            query["y"] = [abs(entry) for entry in query["x"]]
+        Path("answers.json").write_text(json.dumps(data))
+        capsys.readouterr()
+        assert main(["tell", "answers.json"]) == 0
+        said.append(capsys.readouterr().out)
+    assert said[0] == "3 answers taken, 0 known before; 1 steps taken, 3 queries are open\n"
+    assert said[2] == "1 answers taken, 0 known before; 2 steps taken, the study has ended\n"
+    assert main(["tell", "answers.json", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"taken": 0, "known": 1, "open": 0, "steps": 2, "done": True}
+    assert main(["ask"]) == 0
+    assert "nothing to ask: all steps were taken" in capsys.readouterr().err
+    assert main(["ask", "--steps", "3"]) == 0  # a longer study goes on; the last look at F is not asked again
+    assert [line[:3] for line in capsys.readouterr().out.splitlines()[1:]] == ["2,1", "2,2"]
+
+
+def test_all_faults_of_a_file_are_told_at_once_and_nothing_is_taken(
+    toml: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("answers.csv").write_text("step,index,y0,y1,x0,x1\n0,0,1,2,,\n0,1,nan,2,,\n0,2,1,2,7,7\n5,0,1,2,,\n")
+    assert main(["tell", "answers.csv"]) == 2
+    told = capsys.readouterr().err
+    assert "answers.csv: 3 faults" in told
+    for fault in ("answer 0.1 = ", "answer 0.2: x = ", "answer 5.0: expected an open query"):
+        assert fault in told
+    assert main(["status", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["open"] == ["0.0", "0.1", "0.2"]
+
+
+def test_a_query_has_one_answer(toml: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("a.csv").write_text("step,index,y0,y1\n0,0,1,2\n")
+    Path("b.csv").write_text("step,index,y0,y1\n0,0,1,3\n")
+    assert main(["tell", "a.csv"]) == main(["tell", "a.csv"]) == 0
+    capsys.readouterr()
+    assert main(["tell", "b.csv"]) == 2
+    assert "expected the answer told before; a query has one answer" in capsys.readouterr().err
+    Path("c.csv").write_text("step,index,y0\n0,1,1\n")
+    assert main(["tell", "c.csv"]) == 2
+    assert "expected 2 numbers; every answer has the same length" in capsys.readouterr().err
