@@ -15,6 +15,8 @@ from pzos.base.types import Matrix, Vector
 from pzos.methods.response_model.kernels import Kernel
 
 _JITTER = 1e-8
+#: Jumps are looked for in so many of the latest answers, and of their entries.
+_RECENT = 64
 
 
 Indices = npt.NDArray[np.int64]
@@ -44,6 +46,22 @@ class History:
     def variance(self) -> float:
         """Return the variance of one entry of one answer, from repeated queries; NaN without any."""
         return self.spread / self.freedom if self.freedom else float("nan")
+
+    def jumpiness(self) -> float:
+        """Return the variance of one entry within the steps in which answers move, 0 where they move freely.
+
+        What is continuous does not take one value twice inside its range. Where answers do, they are rounded, whole
+        numbers or corners of polyhedra, and move by a quantum q: uniform within it, a variance of q^2/12.
+        """
+        rows = np.sort(self.answers[-_RECENT:, :_RECENT], axis=0)
+        rises = np.diff(rows, axis=0)
+        inside = (rows[1:] > rows[0]) & (rows[1:] < rows[-1])
+        ties = int(np.count_nonzero((rises == 0.0) & inside))
+        if self.count < 4 or ties <= 0.1 * np.count_nonzero(inside):
+            return 0.0
+        positive = np.where(rises > 0.0, rises, np.inf).min(axis=0)
+        quanta = positive[np.isfinite(positive)]
+        return float(np.mean(quanta**2)) / 12.0 if quanta.size else 0.0
 
     def index_of(self, x: Vector) -> int | None:
         """Return the row that holds exactly x, if any."""

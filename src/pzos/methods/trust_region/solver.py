@@ -99,13 +99,13 @@ class CompositeTrustRegion:
         model = rivals[state.shapes[0]]
         move = self._move(task, state, model, state.radius)
         doubt = _doubt(task, state, model)
-        free = state.exact is not False and state.shapes[0] is Shape.FREE
+        free = not state.rough and state.shapes[0] is Shape.FREE
         unseen = _unseen(task, state, model) if free and 1 < history.count <= task.known.dimension else None
         if unseen is not None and _worth_exploring(task, state, model, move, doubt, unseen):
             kind, point = Kind.EXPLORE, _explored(task, state, model, unseen)
         elif move.predicted <= _negligible(state) or move.size < 1e-9 * state.scale:
             kind, point = Kind.PROBE, _probe(task, state, model, 0)
-        elif state.exact is False and move.predicted < state.slack and state.step % 2:
+        elif state.rough and move.predicted < state.slack and state.step % 2:
             kind, point = Kind.SURVEY, _survey(task, state, move.x)
         elif free and history.count > task.known.dimension and doubt > 0.0:
             kind, move = Kind.TRIAL, self._hopeful(task, state, model, move, doubt)
@@ -331,7 +331,8 @@ def judged(task: Task, state: RegionState, plan: TrialPlan, told: Told, points: 
     state = replace(state, flat=state.flat + 1 if unchanged > 1.0 / 3.0 else 0)
     if plan.kind is Kind.REPEAT:
         return _repeated(task, state, history)
-    if state.exact is False:
+    state = replace(state, jumps=0.0 if state.exact is False else history.jumpiness())
+    if state.rough:
         state = _judged_noisy(task, state, plan, told, points)
     else:
         state = _judged_exact(task, state, plan, told)

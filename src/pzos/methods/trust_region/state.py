@@ -133,6 +133,7 @@ class RegionState:
     failed: int = 0
     stalled: int = 0
     flat: int = 0
+    jumps: float = 0.0
 
     @property
     def shapes(self) -> tuple[Shape, ...]:
@@ -159,8 +160,15 @@ class RegionState:
 
     @property
     def variance(self) -> float:
-        """Return the variance of the noise in one entry of an answer, zero while none was seen."""
-        return 0.0 if self.exact is not False or self.history is None else self.history.variance
+        """Return the variance of what one entry of an answer does not tell: noise, or the step in which it jumps."""
+        if self.history is None:
+            return 0.0
+        return self.history.variance if self.exact is False else self.jumps
+
+    @property
+    def rough(self) -> bool:
+        """Tell whether answers differ from a continuous response, by noise or by jumps."""
+        return self.exact is False or self.jumps > 0.0
 
 
 def checked_structure(task: Task, size: int) -> Declared:

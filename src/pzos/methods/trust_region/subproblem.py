@@ -47,11 +47,22 @@ class Move:
 
 
 def on_model(leader: Leader, sign: float, model: Pullable) -> Objective:
-    """Return x -> sign f(x, M(x)) with its exact gradient."""
+    """Return x -> sign f(x, M(x)) with its exact gradient.
+
+    Where f is not defined on what the model answers (a logarithm of a negative number, say), the point is infeasible
+    for the model: worse than anything seen so far, and flat, so that a line search turns back.
+    """
+    worst = 0.0
 
     def objective(x: Vector) -> tuple[float, Vector]:
+        nonlocal worst
         y, pull = model.response_and_pull(x)
-        at = leader(x, y)
+        try:
+            with np.errstate(all="ignore"):
+                at = leader(x, y)
+        except (ArithmeticError, ValueError):
+            return worst + abs(worst) + 1.0, np.zeros_like(x)
+        worst = max(worst, sign * at.value)
         return sign * at.value, sign * (at.grad_x + pull(at.grad_y))
 
     return objective
