@@ -87,7 +87,7 @@ def setting(count=30, n=3, seed=0, centre_at=None):
 
 
 def latent(x, y, prior=None):
-    seen = geometry(x[0], x[1:], np.ones(len(x) - 1), 1.0)
+    seen = geometry(x[1:] - x[0], np.ones(len(x) - 1), 1.0, np.ones(x.shape[1]))
     factor = np.linalg.cholesky(seen.covariance(Scales(1.0, 0.0, 0.0)))
     surprise = (y[1:] - y[0]) / seen.lengths[:, None]
     if prior is not None:
@@ -99,7 +99,7 @@ def latent(x, y, prior=None):
 
 def test_precision_is_the_inverse():
     x, _, _ = setting()
-    K = geometry(x[0], x[1:], np.ones(29), 1.0).covariance(Scales(0.5, 1.0, 0.0))
+    K = geometry(x[1:] - x[0], np.ones(29), 1.0, np.ones(x.shape[1])).covariance(Scales(0.5, 1.0, 0.0))
     np.testing.assert_allclose(precision_of(np.linalg.cholesky(K)) @ K, np.eye(29), atol=1e-5)
 
 

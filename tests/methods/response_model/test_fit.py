@@ -7,8 +7,9 @@ import pytest
 
 from pzos.games.security import SecurityGame
 from pzos.methods.response_model.bounds import Bounds
-from pzos.methods.response_model.fit import Fitter, Shape, fit_scales
+from pzos.methods.response_model.fit import Fitter, Shape
 from pzos.methods.response_model.history import Scales, first
+from pzos.methods.response_model.kernels import Kernel
 
 GAME = SecurityGame.random(7, 8)
 START = GAME.start()
@@ -131,8 +132,34 @@ def test_structure_predicts_far_better_from_few_answers():
 def test_tuning_gives_finite_scales_for_every_shape():
     history = history_of(GAME.response, 8, count=25, size=1.5)
     for shape in Shape:
-        for start in (None, SCALES):
-            seen, slopes = fitter(8).unexplained(history, 0, shape, start)
-            scales = fit_scales(seen, slopes, start, 0.0)
-            assert np.isfinite([scales.length, scales.weight]).all()
-            assert scales.length > 0.0
+        for start in ((), (SCALES,)):
+            found = fitter(8).tune(history, 0, shape, start, 0.0)
+            assert len(found) == (len(Kernel) if shape is Shape.FREE else 1)
+            assert all(np.isfinite([scales.length, scales.weight]).all() and scales.noise == 0.0 for scales in found)
+
+
+@pytest.mark.parametrize(
+    ("respond", "kernels"),
+    [
+        (lambda x: np.abs(x) + np.abs(x[::-1] - 0.5), {Kernel.KINKED}),
+        (lambda x: np.sin(x) + np.cos(x[::-1]), {Kernel.CURVED, Kernel.SMOOTH}),
+        (lambda x: x * x[::-1] + x**2 + x, {Kernel.QUADRATIC}),
+    ],
+)
+def test_the_leading_kernel_is_as_smooth_as_the_answers(respond, kernels):
+    history = history_of(respond, 3, count=40, size=2.0)
+    assert fitter(3).tune(history, 0, Shape.FREE, (), 0.0)[0].kernel in kernels
+
+
+@pytest.mark.parametrize("kernel", Kernel)
+def test_the_spread_is_nothing_at_told_answers_and_has_the_gradient_it_says(kernel):
+    history = history_of(lambda x: np.sin(x), 3, count=6, size=1.0)
+    model = fitter(3).fit(history, 0, Shape.FREE, Scales(1.0, 0.7, 0.0, kernel))
+    for row in range(history.count):
+        assert model.spread(history.points[row])[0] < 1e-6
+    x = np.array([0.9, -0.7, 0.4])
+    value, gradient = model.spread(x)
+    assert value > 1e-3
+    for i, step in enumerate(1e-6 * np.eye(3)):
+        slope = (model.spread(x + step)[0] - model.spread(x - step)[0]) / 2e-6
+        assert slope == pytest.approx(gradient[i], rel=1e-4, abs=1e-6)

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from pzos.methods.response_model.fit import fit_scales, negative_log_likelihood
-from pzos.methods.response_model.history import History, Scales, first, geometry, matern
+from pzos.methods.response_model.history import History, Scales, first, geometry
+from pzos.methods.response_model.kernels import Kernel
 
 
 def grown(points):
@@ -65,35 +66,78 @@ def points(count=12, n=4, seed=0):
     return np.random.default_rng(seed).standard_normal((count, n))
 
 
+def seen_from_first(x):
+    return geometry(x[1:] - x[0], np.ones(len(x) - 1), 1.0, np.ones(x.shape[1]))
+
+
 def test_offsets_lengths_and_distances():
     x = points()
-    seen = geometry(x[0], x[1:], np.ones(11), 1.0)
+    seen = seen_from_first(x)
     np.testing.assert_allclose(seen.lengths, np.linalg.norm(x[1:] - x[0], axis=1))
     np.testing.assert_allclose(seen.distances, np.linalg.norm(x[1:, None] - x[None, 1:], axis=2), atol=1e-7)
     np.testing.assert_allclose(np.linalg.norm(seen.units, axis=1), 1.0)
     assert seen.count == 11
 
 
-def test_matern_is_one_at_zero_and_decreases():
+@pytest.mark.parametrize("kernel", [Kernel.KINKED, Kernel.CURVED, Kernel.SMOOTH])
+def test_correlations_are_one_at_zero_decrease_and_have_the_steepness_they_say(kernel):
     u = np.linspace(0.0, 5.0, 40)
-    assert matern(np.zeros(1))[0] == 1.0
-    assert (np.diff(matern(u)) < 0).all()
+    assert kernel.correlation(np.zeros(1))[0] == 1.0
+    assert (np.diff(kernel.correlation(u)) < 0).all()
+    v, h = u[1:], 1e-6
+    slope = (kernel.correlation(v + h) - kernel.correlation(v - h)) / (2.0 * h)
+    np.testing.assert_allclose(-slope / v, kernel.steepness(v), atol=1e-8)
 
 
-@pytest.mark.parametrize("scales", [Scales(1.0, 0.0, 0.0), Scales(0.3, 2.0, 0.0), Scales(2.0, 1.0, 0.1)])
-def test_covariance_of_slopes_is_that_of_the_process(scales):
+@pytest.mark.parametrize("kernel", [Kernel.KINKED, Kernel.CURVED, Kernel.SMOOTH])
+@pytest.mark.parametrize("numbers", [(1.0, 0.0, 0.0), (0.3, 2.0, 0.0), (2.0, 1.0, 0.1)])
+def test_covariance_of_slopes_is_that_of_the_process(numbers, kernel):
     """K is Var of (z(x_j) - z(c))/d_j for z = linear + process (+ noise), written out from the kernel itself."""
+    scales = Scales(*numbers, kernel)
     x = points()
-    seen = geometry(x[0], x[1:], np.ones(11), 1.0)
+    seen = seen_from_first(x)
     distance = np.linalg.norm(x[:, None] - x[None], axis=2)
-    kernel = (x - x[0]) @ (x - x[0]).T + (scales.weight * scales.length) ** 2 * matern(distance / scales.length)
-    kernel += scales.noise * np.eye(12)
+    process = kernel.correlation(distance / scales.length)
+    covariance = (x - x[0]) @ (x - x[0]).T + (scales.weight * scales.length) ** 2 * process
+    covariance += scales.noise * np.eye(12)
     difference = np.hstack([-np.ones((11, 1)), np.eye(11)]) / seen.lengths[:, None]
-    np.testing.assert_allclose(seen.covariance(scales), difference @ kernel @ difference.T, atol=1e-6)
+    np.testing.assert_allclose(seen.covariance(scales), difference @ covariance @ difference.T, atol=1e-6)
+
+
+def test_quadratics_have_the_covariance_of_random_quadratics():
+    """Var of o'(v + Q o)/|o| with v and Q standard normal, Q symmetric with half the variance off the diagonal."""
+    x = points()
+    seen = seen_from_first(x)
+    o = x[1:] - x[0]
+    covariance = (o @ o.T + 0.5 * 4.0 * (o @ o.T) ** 2) / (seen.lengths[:, None] * seen.lengths)
+    np.testing.assert_allclose(seen.covariance(Scales(1.0, 2.0, 0.0, Kernel.QUADRATIC)), covariance, atol=1e-6)
+
+
+def test_decisions_of_other_sizes_are_measured_in_their_sizes():
+    x, sizes = points(), np.array([1e-3, 1.0, 10.0, 1e3])
+    scaled, plain = first(x[0] * sizes, x[0], sizes), first(x[0], x[0])
+    for row in x[1:]:
+        scaled, plain = scaled.append(row * sizes, row), plain.append(row, row)
+    np.testing.assert_allclose(scaled.seen_from(3, 5)[0].lengths, plain.seen_from(3, 5)[0].lengths)
+    np.testing.assert_array_equal(scaled.nearest(3, 5), plain.nearest(3, 5))
+
+
+def test_jumps_are_values_taken_twice_inside_their_range():
+    x = np.random.default_rng(5).standard_normal((30, 3))
+
+    def history(answers):
+        told = first(x[0], answers[0])
+        for point, answer in zip(x[1:], answers[1:], strict=True):
+            told = told.append(point, answer)
+        return told
+
+    assert history(x).jumpiness() == 0.0
+    assert history(np.maximum(x, 0.0)).jumpiness() == 0.0  # ties at a bound are no jumps
+    assert history(np.round(4.0 * x) / 4.0).jumpiness() == pytest.approx(0.25**2 / 12.0)
 
 
 def test_the_likelihood_is_that_of_a_gaussian_with_its_scale_profiled_out():
-    seen = geometry(points()[0], points()[1:], np.ones(11), 1.0)
+    seen = seen_from_first(points())
     residuals = points(11, 3, seed=1)
     scales = Scales(1.0, 1.0, 0.0)
     K = seen.covariance(scales)
@@ -104,7 +148,7 @@ def test_the_likelihood_is_that_of_a_gaussian_with_its_scale_profiled_out():
 
 def test_a_linear_response_needs_no_process_and_a_wavy_one_does():
     x = points(20, 2)
-    seen = geometry(x[0], x[1:], np.ones(19), 1.0)
+    seen = seen_from_first(x)
 
     def slopes(y):
         return (y[1:] - y[0]) / seen.lengths[:, None]
@@ -118,7 +162,7 @@ def test_a_linear_response_needs_no_process_and_a_wavy_one_does():
 def test_known_noise_is_kept_in_its_place():
     rng = np.random.default_rng(4)
     x = points(40, 2)
-    seen = geometry(x[0], x[1:], np.ones(39), 1.0)
+    seen = seen_from_first(x)
     y = x @ points(2, 6, 3) + 0.1 * rng.standard_normal((40, 6))
     found = fit_scales(seen, (y[1:] - y[0]) / seen.lengths[:, None], None, 0.01)
     assert found.noise > 0.0
