@@ -115,16 +115,10 @@ def _checked_start(faults: Faults, x0: Any) -> Vector | None:
 
 def _check_membership(faults: Faults, domain: Domain, start: Vector) -> None:
     unfit = domain.faults(start.size)
-    for message in unfit:
-        faults.add(message)
+    faults.messages += unfit
     if not unfit:
-        faults.check(
-            domain.contains(start, 1e-9),
-            "x0",
-            start,
-            f"a point of the domain {shown(domain)}",
-            "start inside, e.g. from domain.project(x0)",
-        )
+        faults.check(domain.contains(start, 1e-9), "x0", start, f"a point of the domain {shown(domain)}",
+                     "start inside, e.g. from domain.project(x0)")  # fmt: skip
 
 
 A_PROBLEM = instance_of(Problem, "a pzos.Problem", "build one with pzos.Problem(leader=..., follower=..., x0=...)")
