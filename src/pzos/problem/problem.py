@@ -95,12 +95,10 @@ class Problem:
 
 def _checked_start(faults: Faults, x0: Any) -> Vector | None:
     try:
-        start = float_array(x0)
+        start = np.atleast_1d(float_array(x0))
     except (TypeError, ValueError):
         faults.check(False, "x0", x0, "a vector of numbers", "try np.zeros(5)")
         return None
-    if start.ndim == 0:
-        start = start.reshape(1)
     one_dimensional = faults.check(start.ndim == 1 and start.size > 0, "x0", x0, "a vector of numbers",
                                    "flatten it; x0 gives the dimension of x")  # fmt: skip
     finite = bool(np.isfinite(start).all())
