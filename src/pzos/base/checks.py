@@ -20,7 +20,7 @@ Arguments of a function are checked by the same constraints:
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from math import isfinite
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeVar, cast
@@ -43,6 +43,13 @@ def shown(value: Any, limit: int = 60) -> str:
     else:
         text = " ".join(repr(value).split())
     return text if len(text) <= limit else text[: limit - 3] + "..."
+
+
+def aligned(rows: Iterable[tuple[str, str]], width: int = 0) -> str:
+    """Return names and texts in two columns, the first ``width`` wide or as wide as the longest name needs."""
+    rows = list(rows)
+    width = max(width, *(len(name) for name, _ in rows))
+    return "\n".join(f"{name:<{width}}  {text}" for name, text in rows)
 
 
 class Faults:
