@@ -39,21 +39,18 @@ Rule = tuple[Callable[[Any], Mask], str, str]
 _ARRAY, _DOUBLE = np.ndarray, np.dtype(np.float64)
 
 
-def _is_vertex(array: Vector) -> Mask:
-    mask: Mask = (array >= 0.0) & (array < 2.0**31) & (array == np.floor(array))
-    return mask
-
-
 _FINITE: Rule = (np.isfinite, "a finite number", "correct it")
-_VERTEX: Rule = (_is_vertex, "a vertex, a whole number >= 0", "number vertices 0, 1, ...")
+_VERTEX: Rule = (
+    lambda array: (array >= 0.0) & (array < 2.0**31) & (array == np.floor(array)),
+    "a vertex, a whole number >= 0",
+    "number vertices 0, 1, ...",
+)
+_VERTICES: dict[str, Any] = {"unit": "vertices", "rules": (_VERTEX,)}
 
 
 def _numbers(*rules: Rule) -> dict[str, Any]:
     """What a vector of numbers must be: rules (test, expectation, remedy) that every entry obeys."""
     return {"unit": "numbers", "rules": (_FINITE, *rules)}
-
-
-_VERTICES: dict[str, Any] = {"unit": "vertices", "rules": (_VERTEX,)}
 
 
 @dataclass(frozen=True, eq=False, repr=False)

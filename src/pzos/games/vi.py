@@ -30,18 +30,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pzos.base.checks import (
-    Faults,
-    Must,
-    as_rows,
-    checked,
-    frozen_vector,
-    instance_of,
-    is_whole,
-    note_fields,
-    number,
-    whole,
-)
+from pzos.base.checks import Faults, Must, as_rows, checked, frozen_vector, instance_of, note_fields, number, whole
 from pzos.base.errors import FollowerFailure, NotConverged
 from pzos.base.types import Matrix, Sense, Vector, dot
 from pzos.problem.follower import Respondent
@@ -111,7 +100,7 @@ class VariationalInequality:
     def __post_init__(self) -> None:
         faults = Faults("VariationalInequality")
         note_fields(faults, self)
-        sized = is_whole(self.dimension, 1)
+        sized = _COUNT.holds(self.dimension)
         if sized and isinstance(self.feasible, Domain):
             faults.messages += self.feasible.faults(self.dimension)
         if self.start is not None:
@@ -192,7 +181,12 @@ class _Solve:
             if self.certified(best, best_residual):
                 return Solution(best, best_residual, self.iterations, self.newton_steps)
             if self.iterations >= self.game.max_iterations:
-                raise NotConverged(self._how_far(best, best_residual))
+                raise NotConverged(
+                    f"VariationalInequality: natural-map residual {best_residual:.3e} after {self.iterations} "
+                    f"projection steps and {self.newton_steps} Newton steps: expected at most "
+                    f"{self.game.tolerance:.1e}; check that G is monotone in y and that a solution exists, raise "
+                    "max_iterations, or loosen tolerance"
+                )
             length = min(2 * length, self.game.max_iterations - self.iterations)
 
     def _projection_round(self, state: GoldenState, length: int) -> GoldenState:
@@ -245,13 +239,6 @@ class _Solve:
                 f"VariationalInequality: {name}(x, y) has shape {returned.shape}: expected {shape}; {remedy}"
             )
         return returned
-
-    def _how_far(self, best: Vector, residual: float) -> str:
-        return (
-            f"VariationalInequality: natural-map residual {residual:.3e} after {self.iterations} projection steps and "
-            f"{self.newton_steps} Newton steps: expected at most {self.game.tolerance:.1e}; check that G is "
-            "monotone in y and that a solution exists, raise max_iterations, or loosen tolerance"
-        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
