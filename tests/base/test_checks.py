@@ -17,6 +17,7 @@ from pzos.base.checks import (
     Faults,
     FileFaults,
     Must,
+    aligned,
     as_rows,
     at_least,
     check_entries,
@@ -398,3 +399,8 @@ def test_faults_of_parts_become_faults_of_the_whole() -> None:
     faults.made(lambda: frozen_bounds("Box", 1.0, 0.0))
     assert [message.split(" = ")[0] for message in faults.messages] == ["attempts", "wait", "upper"]
     assert faults.error().faults == tuple(faults.messages)
+
+
+def test_columns_line_up() -> None:
+    assert aligned([("a", "1"), ("long", "2")]) == "a     1\nlong  2"
+    assert aligned([("a", "1")], width=3) == "a    1"

@@ -21,10 +21,11 @@ from typing import Any
 from pzos.answers.cluster import as_executor
 from pzos.answers.failures import Tolerance, TolerantOracle
 from pzos.answers.oracle import Oracle
+from pzos.base.checks import aligned
 from pzos.base.errors import InvalidInput, MissingExtra
 from pzos.base.types import Query
 from pzos.cli.description import Description, read_description
-from pzos.cli.printing import add_json, aligned, emit, sparkline
+from pzos.cli.printing import add_json, emit, sparkline
 from pzos.durable.log import read_study, recover as save_intact
 from pzos.durable.replay import summary
 from pzos.study.result import Result

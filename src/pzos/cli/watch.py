@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pzos.base.checks import Faults, positive, whole
+from pzos.base.checks import Faults, aligned, positive, whole
 from pzos.base.errors import MissingExtra
 from pzos.base.types import Purpose
 from pzos.cli.description import add_names, sources
-from pzos.cli.printing import aligned, sparkline
+from pzos.cli.printing import sparkline
 from pzos.durable.log import Log, StoredAnswer, open_log, stored_answers
 
 if TYPE_CHECKING:

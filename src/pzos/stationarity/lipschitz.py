@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy.typing as npt
 
-from pzos.base.checks import Faults, checked, note_fields, positive, whole
+from pzos.base.checks import Faults, checked, note_fields, number, positive, whole
 from pzos.base.keys import Role
 from pzos.base.types import LeaderValue, Purpose, Vector, dot
 from pzos.methods.estimators import Answers, Plan
@@ -26,6 +26,8 @@ from pzos.stationarity.theory import Constants
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
+
+_FACTOR = number(lambda factor: factor >= 1.0, "1 or more", "these are lower estimates: try 2.0", finite=False)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -56,9 +58,7 @@ class LipschitzEstimates:
 
     def assumed(self, factor: float, Delta: float) -> Constants:
         """Return constants for the theorem under *your* assumption that no true one exceeds ``factor`` times these."""
-        faults = Faults("LipschitzEstimates.assumed")
-        faults.check(factor >= 1.0, "factor", factor, "1 or more", "these are lower estimates: try 2.0")
-        faults.raise_if_any()
+        _FACTOR.require("LipschitzEstimates.assumed", "factor", factor)
         return Constants(factor * self.L_f, factor * self.L_g, factor * self.L_y, int(self.x.size), Delta)
 
 
