@@ -101,6 +101,13 @@ class Faults:
             raise self.error()
 
 
+def require(ok: bool | np.bool_, where: str, argument: str, value: Any, expected: str, remedy: str) -> None:
+    """Raise InvalidInput unless ``ok``; for a call with one thing to check."""
+    faults = Faults(where)
+    faults.check(ok, argument, value, expected, remedy)
+    faults.raise_if_any()
+
+
 class Must(NamedTuple):
     """What an argument must be: a test, the expectation in words, and what to try instead."""
 
@@ -114,9 +121,7 @@ class Must(NamedTuple):
 
     def require(self, where: str, argument: str, value: Any) -> None:
         """Raise InvalidInput unless the value is as it must be; for a call with one argument to check."""
-        faults = Faults(where)
-        self.note(faults, argument, value)
-        faults.raise_if_any()
+        require(self.holds(value), where, argument, value, self.expected, self.remedy)
 
     def or_none(self) -> Must:
         """Return the same constraint, with None allowed."""
@@ -176,7 +181,6 @@ class Constraint(Protocol):
 
     def note(self, faults: Faults, argument: str, value: Any) -> bool:
         """Note a fault unless the value is as it must be; returns whether it is."""
-        ...
 
 
 def checked(must: Constraint, **settings: Any) -> Any:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from pzos.base.checks import Faults
+from pzos.base.checks import Faults, require
 from pzos.base.errors import InvalidInput, NotConverged
 from pzos.base.types import Matrix, Vector
 from pzos.networks.demand import Indices
@@ -178,9 +178,8 @@ def _along_tree(
 
 def fixed_costs(network: Network, tolls: Matrix) -> Matrix:
     """Return the part of each class's link costs that does not depend on flow, in units of time."""
-    fixed: Matrix = (
-        network.toll_factor * network.toll + tolls
-    ) / network.worth + network.distance_factor * network.length
+    paid = network.toll_factor * network.toll + tolls
+    fixed: Matrix = paid / network.worth + network.distance_factor * network.length
     return fixed
 
 
@@ -190,14 +189,10 @@ def checked_tolls(network: Network, tolls: npt.ArrayLike | None) -> Matrix:
     if tolls is None:
         return np.zeros(shape)
     array = np.array(tolls, dtype=np.float64)
-    faults = Faults("assign")
-    if faults.check(array.shape in (shape, shape[1:]), "tolls", array, f"{shape[1]} numbers (or {shape[0]} rows)",
-                    "one toll per link; Network.link_number finds a link"):  # fmt: skip
-        finite = np.isfinite(array)
-        if not finite.all():
-            where = tuple(int(i) for i in np.argwhere(~finite)[0])
-            faults.check(False, f"tolls{list(where)}", float(array[where]), "finite numbers", "check the tolls")
-    faults.raise_if_any()
+    require(array.shape in (shape, shape[1:]), "assign", "tolls", array, f"{shape[1]} numbers (or {shape[0]} rows)",
+            "one toll per link; Network.link_number finds a link")  # fmt: skip
+    for where in np.argwhere(~np.isfinite(array)).tolist():
+        require(False, "assign", f"tolls{where}", float(array[tuple(where)]), "finite numbers", "check the tolls")
     return np.ascontiguousarray(np.broadcast_to(array, shape))
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from pzos.base.checks import Faults, check_fields, checked, instance_of, positive
+from pzos.base.checks import Faults, check_fields, checked, instance_of, positive, require
 from pzos.base.types import Matrix, Vector
 
 Indices = npt.NDArray[np.int64]
@@ -25,10 +25,8 @@ class Demand:
     def from_matrix(matrix: npt.ArrayLike) -> Demand:
         """Return the demand of a square table: row i, column j are the trips from node i to node j."""
         table = np.array(matrix, dtype=np.float64)
-        faults = Faults("Demand.from_matrix")
-        faults.check(table.ndim == 2 and table.shape[0] == table.shape[1], "matrix", table, "a square table",
-                     "one row and one column per zone")  # fmt: skip
-        faults.raise_if_any()
+        square = table.ndim == 2 and table.shape[0] == table.shape[1]
+        require(square, "Demand.from_matrix", "matrix", table, "a square table", "one row and one column per zone")
         rows, columns = np.nonzero(table)
         return Demand.from_list(rows, columns, table[rows, columns])
 

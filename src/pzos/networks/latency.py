@@ -8,7 +8,7 @@ and 4 avoid the general power function.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -16,7 +16,7 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-from pzos.base.checks import Faults
+from pzos.base.checks import Faults, require
 from pzos.base.errors import InvalidInput
 from pzos.base.types import Matrix, Vector
 from pzos.games._compile import compiled, inlined
@@ -49,7 +49,7 @@ class Latency:
     rise: Vector
     capacity: Vector
     power: Vector
-    own: OwnLatency | None = field(default=None)
+    own: OwnLatency | None = None
 
     @staticmethod
     def bpr(free_flow: npt.ArrayLike, b: npt.ArrayLike, capacity: npt.ArrayLike, power: npt.ArrayLike) -> Latency:
@@ -130,7 +130,6 @@ class Latency:
         """Try the user's own latencies at flows up to ``most``: finite, not falling, slope not negative."""
         if self.own is None:
             return
-        faults = Faults("Latency.with_own")
         before = np.full(self.own.links.size, -np.inf)
         for share in (0.0, 0.01, 0.1, 0.5, 1.0):
             flow = np.full(self.base.size, share * most)
@@ -138,12 +137,10 @@ class Latency:
             good = np.isfinite(time) & np.isfinite(slope) & (slope >= 0) & (time >= before)
             if not good.all():
                 which = int(np.argmin(good))
-                faults.check(False, f"latency of link {int(self.own.links[which])} at flow {share * most:g}",
-                             (float(time[which]), float(slope[which])), "finite, increasing times and slopes >= 0",
-                             "check cost and slope for flows from 0 to the whole demand")  # fmt: skip
-                break
+                require(False, "Latency.with_own", f"latency of link {self.own.links[which]} at flow {share * most:g}",
+                        (float(time[which]), float(slope[which])), "finite, increasing times and slopes >= 0",
+                        "check cost and slope for flows from 0 to the whole demand")  # fmt: skip
             before = time * (1.0 - 1e-12)
-        faults.raise_if_any()
 
     def law(self, order: npt.NDArray[np.int64]) -> Law:
         """Return the latencies as the compiled solver reads them, with the links in ``order``."""
@@ -153,17 +150,14 @@ class Latency:
             POWER,
         ).astype(np.int64)
         base = np.where(self.power == 0.0, self.base + self.rise, self.base)
-        cost: LinkFunction = _nothing
-        slope: LinkFunction = _nothing
-        if self.own is not None:
-            kind[self.own.links] = OWN + self.own.links
-            cost, slope = self.own.cost, self.own.slope
+        own = self.own or OwnLatency(_nothing, _nothing, np.empty(0, np.int64))
+        kind[own.links] = OWN + own.links
         table = np.stack([base, self.rise, 1.0 / self.capacity, self.power], axis=1)
         return Law(
             np.ascontiguousarray(kind[order]),
             np.ascontiguousarray(table[order]),
-            _compiled_function(cost),
-            _compiled_function(slope),
+            _compiled_function(own.cost),
+            _compiled_function(own.slope),
         )
 
 

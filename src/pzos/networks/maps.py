@@ -91,14 +91,10 @@ def _width_legend(figure: Any, widest: float) -> None:
 
     unit = 10.0 ** np.floor(np.log10(widest))
     top = unit * np.floor(widest / unit)
-    marks = [Line2D([], [], color=_GREY, linewidth=_WIDEST * flow / widest, label=_short(flow))
-             for flow in (top, top / 2, top / 10)]  # fmt: skip
+    flows = {flow: f"{flow:,.0f}" if flow >= 10 else f"{flow:.3g}" for flow in (top, top / 2, top / 10)}
+    marks = [Line2D([], [], color=_GREY, linewidth=_WIDEST * flow / widest, label=name) for flow, name in flows.items()]
     figure.legend(handles=marks, title="flow", loc="outside lower center", ncols=3, frameon=False, fontsize=8,
                   title_fontsize=8)  # fmt: skip
-
-
-def _short(flow: float) -> str:
-    return f"{flow:,.0f}" if flow >= 10 else f"{flow:.3g}"
 
 
 def beside_each_other(places: Matrix, network: Network) -> npt.NDArray[np.float64]:
@@ -113,15 +109,13 @@ def beside_each_other(places: Matrix, network: Network) -> npt.NDArray[np.float6
 
 
 def layout(network: Network) -> Matrix:
-    """Return a place for every node: its coordinates, the middle of its neighbours, or a layout by travel time."""
+    """Return a place for every node: its coordinates, the middle of its neighbours, or a layout by travel time.
+
+    Nodes without coordinates get their place from their neighbours, spreading from those that are known.
+    """
     places = network.coordinates
     if places is None or not np.isfinite(places).any():
         return _by_travel_time(network)
-    return _filled(network, np.where(np.isfinite(places), places, np.nan))
-
-
-def _filled(network: Network, places: Matrix) -> Matrix:
-    """Put nodes without coordinates in the middle of their neighbours, spreading from those that are known."""
     known: npt.NDArray[np.bool_] = np.asarray(np.isfinite(places).all(axis=1))
     ends = np.concatenate([network.tail, network.head]), np.concatenate([network.head, network.tail])
     filled = np.where(known[:, None], places, 0.0)

@@ -278,8 +278,7 @@ def _net_lines(network: Network) -> Iterable[str]:
     yield f"<TOLL FACTOR> {network.toll_factor!r}"
     yield f"<DISTANCE FACTOR> {network.distance_factor!r}"
     yield "<END OF METADATA>"
-    yield ""
-    yield "~\tinit_node\tterm_node\tcapacity\tlength\tfree_flow_time\tb\tpower\tspeed\ttoll\tlink_type\t;"
+    yield "\n~\tinit_node\tterm_node\tcapacity\tlength\tfree_flow_time\tb\tpower\tspeed\ttoll\tlink_type\t;"
     columns = (latency.capacity, network.length, latency.base, latency.b, latency.power, np.zeros(network.links),
                network.toll, network.link_type)  # fmt: skip
     for ends, *row in zip(_ends(network), *(column.tolist() for column in columns), strict=True):
@@ -295,8 +294,7 @@ def _trips_lines(network: Network) -> Iterable[str]:
     last = -1
     for origin, end, trips in pairs:
         if origin != last:
-            yield ""
-            yield f"Origin {origin + 1}"
+            yield f"\nOrigin {origin + 1}"
             last = origin
         yield f"    {end + 1} : {trips!r};"
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -94,9 +94,8 @@ def toll_problem(
     faults = Faults("toll_problem")
     paying = tuple(range(len(network.classes))) if classes is None else tuple(int(c) for c in classes)
     known = list(range(len(network.classes)))
-    faults.check(
-        bool(paying) and set(paying) <= set(known), "classes", classes, f"numbers out of {known}", "see .classes"
-    )
+    fine = bool(paying) and set(paying) <= set(known)
+    faults.check(fine, "classes", classes, f"numbers out of {known}", "see .classes")
     _GAP.note(faults, "gap", gap)
     given = {"x0": 0.0 if x0 is None else x0, "lower": lower, "upper": upper}
     start, low, high = (_per_link(faults, name, value, chosen.size) for name, value in given.items())
@@ -115,14 +114,10 @@ def toll_problem(
     allowed = _domain(low, high) if domain is None else domain
     if x0 is None and follower is None and objective == "travel_time":
         *_, (start, _) = marginal_cost_tolls(travellers, allowed, _MARGINAL_STEPS)
-    return Problem(
-        leader,
-        travellers if follower is None else follower,
-        start,
-        allowed,
-        _natural_sense(objective, weights) if sense is None else sense,
-        f"tolls on {chosen.size} links of {network.name} for {leader.name}",
-    )
+    if sense is None:
+        sense = SENSES[objective] if isinstance(objective, str) else "min" if weights is None else "max"
+    name = f"tolls on {chosen.size} links of {network.name} for {leader.name}"
+    return Problem(leader, travellers if follower is None else follower, start, allowed, sense, name)
 
 
 def marginal_cost_tolls(travellers: TollFollower, domain: Domain, steps: int) -> Iterator[tuple[Vector, Vector]]:
@@ -158,29 +153,17 @@ def chosen_links(network: Network, links: Iterable[Any] | None) -> Indices:
     return numbers
 
 
-def _natural_sense(objective: Any, weights: Mapping[str, float] | None) -> Sense:
-    """Return what is wanted of an objective unless the user says otherwise: a mix is maximised, an own one not."""
-    if isinstance(objective, str):
-        return SENSES[objective]
-    return "min" if weights is None else "max"
-
-
 def _weights(faults: Faults, objective: Any) -> dict[str, float] | None:
     """Return the weights of named objectives, or None for a user's own."""
-    if isinstance(objective, str):
-        weights = {objective: 1.0}
-    elif isinstance(objective, Mapping):
-        for name, weight in objective.items():
-            if not _WEIGHT.note(faults, f"objective[{name!r}]", weight):
-                return {}
-        weights = {str(name): float(weight) for name, weight in objective.items()}
-    else:
+    given = {objective: 1.0} if isinstance(objective, str) else objective
+    if not isinstance(given, Mapping):
         faults.check(callable(objective), "objective", objective, "a name, a mix of names, or a function", "see SENSES")
         return None
-    unknown = [name for name in weights if name not in SENSES]
-    faults.check(
-        not unknown and bool(weights), "objective", objective, f"names out of {sorted(SENSES)}", "or a function"
-    )
+    if not all(_WEIGHT.note(faults, f"objective[{name!r}]", weight) for name, weight in given.items()):
+        return {}
+    weights = {str(name): float(weight) for name, weight in given.items()}
+    known = bool(weights) and set(weights) <= set(SENSES)
+    faults.check(known, "objective", objective, f"names out of {sorted(SENSES)}", "or a function")
     return weights
 
 
@@ -253,15 +236,13 @@ def optimise_tolls(
     faults.check(queries > uniform + marginal, "queries", queries, f"more than {uniform + marginal}",
                  "the first ones find a place to start from")  # fmt: skip
     faults.raise_if_any()
-    begin, sign = time.perf_counter(), _sign(problem)
+    begin, sign = time.perf_counter(), problem.known().sign
     levels = np.append(0.0, highest * 0.5 ** np.arange(uniform - 2, -1, -1.0))  # finer where tolls are low
     equal = list(_uniform_trials(problem, highest, levels, seed))
     others = list(marginal_cost_trials(problem, marginal)) if marginal else []
     start = min([*equal, *others], key=lambda trial: sign * trial.value)
     spent = len(equal) + len(others)
-    moved = Problem(problem.leader, problem.follower, start.x, problem.domain, problem.sense, problem.name,
-                    problem.structure)  # fmt: skip
-    result = solve(moved, solver, queries=queries - spent, seed=seed, monitor=False, **limits)
+    result = solve(replace(problem, x0=start.x), solver, queries=queries - spent, seed=seed, monitor=False, **limits)
     better = sign * result.best_value < sign * start.value
     x, value = (result.best_x, result.best_value) if better else (start.x, start.value)
     return TollSearch(
@@ -282,11 +263,7 @@ def best_uniform(problem: Problem, highest: float, points: int = 11, seed: int =
     """Try equal tolls from 0 to ``highest`` on all links (projected onto the problem's set); return the best."""
     at_least(2, "at least 2", "try 11").require("best_uniform", "points", points)
     trials = list(_uniform_trials(problem, highest, np.linspace(0.0, highest, points), seed))
-    return _best(trials, _sign(problem))
-
-
-def _sign(problem: Problem) -> float:
-    return 1.0 if problem.sense == "min" else -1.0
+    return _best(trials, problem.known().sign)
 
 
 def _best(trials: list[Trial], sign: float) -> Uniform:
