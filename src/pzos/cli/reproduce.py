@@ -18,7 +18,7 @@ from pzos.base.checks import Faults, Must, one_of, whole
 from pzos.experiments import goldstein as goldstein_figure, routing as routing_figures, security as security_figures
 from pzos.experiments.descriptions import FULL, QUICK, Scale
 from pzos.experiments.runs import RunStore, compute_missing
-from pzos.experiments.tables import Context, FigureReport, write_columns
+from pzos.experiments.tables import Context, write_columns
 from pzos.report.page import page_template, write_reproduction
 
 FIGURES = security_figures.FIGURES | routing_figures.FIGURES | goldstein_figure.FIGURES
@@ -52,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
             executed = compute_missing(specs, store, jobs=args.jobs, executor=executor)
         context = Context(scale, args.seed, args.out, store)
         for name in names:
-            _write_report(args.out, FIGURES[name].make(context), scale, args.seed)
+            _make(name, context)
     finally:
         store.close()
     reports = _read_reports(args.out)
@@ -88,21 +88,24 @@ def _command(names: tuple[str, ...], scale: Scale, seed: int) -> str:
     return " ".join(words)
 
 
-def _write_report(folder: Path, report: FigureReport, scale: Scale, seed: int) -> None:
-    """Write the configuration, versions and claims of a figure beside it."""
+def _make(name: str, context: Context) -> None:
+    """Draw a figure; write its numbers, and its configuration, versions and claims, beside it."""
+    figure, scale, seed = FIGURES[name], context.scale, context.seed
+    columns, claims = figure.draw(context)
+    write_columns(context.folder / f"{name}_figure.csv", columns)
     content = {
-        "name": report.name,
-        "title": report.title,
-        "caption": report.caption,
-        "claims": [claim._asdict() for claim in report.claims],
-        "choices": list(report.choices),
-        "rerun": _command((report.name,), scale, seed),
+        "name": name,
+        "title": figure.title,
+        "caption": figure.caption.format(scale=scale),
+        "claims": [claim._asdict() for claim in claims],
+        "choices": list(figure.choices),
+        "rerun": _command((name,), scale, seed),
         "seed": seed,
         "scale": asdict(scale),
         "versions": {"pzos": pzos.__version__, "python": sys.version.split()[0]}
-        | {name: version(name) for name in _VERSIONED},
+        | {package: version(package) for package in _VERSIONED},
     }
-    (folder / f"{report.name}.json").write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+    (context.folder / f"{name}.json").write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
 
 
 def _read_reports(folder: Path) -> list[dict[str, Any]]:

@@ -9,22 +9,14 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from pzos.base.errors import InvalidInput
-from pzos.cli.description import load, made_from, read_description
+from pzos.cli.description import made_from, named_problem, read_description
 from pzos.cli.printing import add_json, emit
 from pzos.cli.studies import add_running, executor_of, limits_of, require_follower, result_data, tolerance_of
 from pzos.problem.problem import Problem
 from pzos.solving import solve
-
-
-class _Asked(NamedTuple):
-    """What is to be solved, by which solver (None: the default), until when."""
-
-    problem: Problem
-    solver: Any
-    settings: dict[str, Any]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -41,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Solve and print the result; exit code 130 if it was interrupted."""
-    problem, solver, settings = _described(args) if args.study.endswith(".toml") else _named(args)
+    problem, solver, settings = _asked(args)
     settings = {**settings, **limits_of(args), **({} if args.seed is None else {"seed": args.seed})}
     failing = {"failure_rate": settings.pop("failure_rate")} if "failure_rate" in settings else {}
     tolerant = failing or args.drop or args.attempts != 1 or args.timeout is not None
@@ -52,24 +44,18 @@ def run(args: argparse.Namespace) -> int:
     return 130 if result.stop.name == "INTERRUPTED" else 0
 
 
-def _described(args: argparse.Namespace) -> _Asked:
-    description = read_description(Path(args.study))
-    require_follower(args, description)
-    return _Asked(description.problem, None if description.by_default else description.solver, description.settings)
-
-
-def _named(args: argparse.Namespace) -> _Asked:
-    found = load(args.study, Path.cwd())
-    problem = found if isinstance(found, Problem) else found() if callable(found) else found
-    if not isinstance(problem, Problem):
-        raise InvalidInput(
-            f"solve: {args.study!r}: expected a pzos.Problem or a function that makes one; check the name"
-        )
+def _asked(args: argparse.Namespace) -> tuple[Problem, Any, dict[str, Any]]:
+    """Return what is to be solved, by which solver (None: the default), and the settings of the TOML file."""
+    if args.study.endswith(".toml"):
+        description = read_description(Path(args.study))
+        require_follower(args, description)
+        return description.problem, None if description.by_default else description.solver, description.settings
+    problem = named_problem("solve: ", args.study, Path.cwd())
     given: dict[str, Any] = {"step": args.step, "radius": args.radius, "batch": args.batch}
     options = {name: value for name, value in given.items() if value is not None}
     if args.solver is not None:
-        return _Asked(problem, made_from({"kind": args.solver, **options}, "solve", "--solver"), {})
+        return problem, made_from({"kind": args.solver, **options}, "solve", "--solver"), {}
     if options:
         named = " and ".join(f"--{name}" for name in options)
         raise InvalidInput(f"solve: {named}: expected the method it is for; add --solver PZOS, or leave it out")
-    return _Asked(problem, None, {})
+    return problem, None, {}

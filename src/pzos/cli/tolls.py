@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import csv
 import sys
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,6 +26,7 @@ from pzos.networks.objectives import SENSES, TollReport, toll_report
 from pzos.networks.tntp import read_tntp
 from pzos.networks.tolls import TollFollower, TollSearch, optimise_tolls
 
+_LINK_COLUMNS = ("link", "from", "to", "toll", "flow_before", "flow_after", "time_before", "time_after")
 _EXAMPLE = "examples: --objective revenue, --objective revenue=1,travel_time=-0.2"
 
 
@@ -71,11 +73,12 @@ def run(args: argparse.Namespace) -> int:
         choice.links, objective, classes=args.paying, lower=choice.lowest, upper=choice.highest, gap=args.gap
     )
     found = optimise_tolls(problem, choice.highest, queries=args.queries, seed=args.seed)
-    travellers = TollFollower(choice.network, choice.links, _paying(args, choice.network), args.gap)
+    paying = range(len(choice.network.classes)) if args.paying is None else args.paying
+    travellers = TollFollower(choice.network, choice.links, tuple(paying), args.gap)
     states = [travellers.assignment(x) for x in (np.full(choice.links.size, found.uniform.toll), found.x)]
     reports = [toll_report(choice.free, state, choice.links) for state in states]
     args.out.mkdir(parents=True, exist_ok=True)
-    written = [_write_tolls(choice, states[1], args.out / "tolls.csv")]
+    written = [_write_tolls(_link_rows(choice, found, states[1]), args.out / "tolls.csv")]
     written += _map(args, choice, states[1])
     data = _data(args, choice, found, reports, written)
     (args.out / "summary.json").write_text(as_json(data) + "\n", encoding="utf-8")
@@ -146,10 +149,6 @@ def _objective(text: str) -> str | dict[str, float]:
     return weights
 
 
-def _paying(args: argparse.Namespace, network: Network) -> tuple[int, ...]:
-    return tuple(range(len(network.classes))) if args.paying is None else tuple(args.paying)
-
-
 # ---- what is told ---------------------------------------------------------------------------------------------
 
 
@@ -167,17 +166,7 @@ def _data(args: argparse.Namespace, choice: _Choice, found: TollSearch, reports:
         "seconds": found.seconds,
         "stop": found.result.stop.name.lower(),
         "gap": state.gap,
-        "links": [
-            {
-                "link": int(link),
-                "from": int(network.node_ids[network.tail[link]]),
-                "to": int(network.node_ids[network.head[link]]),
-                "toll": float(toll),
-                "flow_before": float(choice.free.flow[link]),
-                "flow_after": float(state.flow[link]),
-            }
-            for link, toll in zip(choice.links, found.x, strict=True)
-        ],
+        "links": [dict(zip(_LINK_COLUMNS[:-2], row[:-2], strict=True)) for row in _link_rows(choice, found, state)],
         "welfare": [
             {"quantity": name, "no tolls": before, "uniform": uniform[2], "optimised": after}
             for uniform, (name, before, after) in zip(reports[0].rows(), reports[1].rows(), strict=True)
@@ -218,17 +207,21 @@ def _cells(*values: float) -> str:
     return "".join(f"{value:>16,.1f}" if abs(value) >= 100 else f"{value:>16.4g}" for value in values)
 
 
-def _write_tolls(choice: _Choice, state: Assignment, path: Path) -> Path:
-    """Write one row per tolled link."""
-    network = choice.network
-    toll = state.tolls[np.argmax(np.abs(state.tolls), axis=0), np.arange(network.links)]
+def _link_rows(choice: _Choice, found: TollSearch, state: Assignment) -> Iterator[tuple[float, ...]]:
+    """Yield what each tolled link is told with, in the order of the columns."""
+    network, free = choice.network, choice.free
+    for link, toll in zip(choice.links.tolist(), found.x, strict=True):
+        ends = int(network.node_ids[network.tail[link]]), int(network.node_ids[network.head[link]])
+        numbers = toll, free.flow[link], state.flow[link], free.time[link], state.time[link]
+        yield link, *ends, *(float(number) for number in numbers)
+
+
+def _write_tolls(rows: Iterable[tuple[float, ...]], path: Path) -> Path:
+    """Write one row per tolled link, every float with all its digits."""
     with path.open("w", encoding="utf-8", newline="") as stream:
         writer = csv.writer(stream)
-        writer.writerow(("link", "from", "to", "toll", "flow_before", "flow_after", "time_before", "time_after"))
-        for link in choice.links.tolist():
-            ends = int(network.node_ids[network.tail[link]]), int(network.node_ids[network.head[link]])
-            numbers = toll[link], choice.free.flow[link], state.flow[link], choice.free.time[link], state.time[link]
-            writer.writerow((link, *ends, *(repr(float(number)) for number in numbers)))
+        writer.writerow(_LINK_COLUMNS)
+        writer.writerows(rows)
     return path
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from pzos.base.types import Vector
-from pzos.experiments.tables import Bands, Context, Pair, write_columns
+from pzos.experiments.tables import Bands, Context, Pair
 from pzos.report.drawing import BLACK, BLUE, GREEN, ORANGE, new_figure
 
 #: PZOS is blue and ZOS black, as in the paper; larger batches get colours of their own.
@@ -87,10 +87,10 @@ def pair_row(pair: Pair) -> list[tuple[str, Vector, Bands]]:
     return [("ZOS", pair.zos.steps, pair.their_bands), ("PZOS", pair.pzos.steps, pair.our_bands)]
 
 
-def draw_pair(context: Context, name: str, pair: Pair, title: str = "") -> None:
-    """Draw one panel with PZOS and ZOS against the iteration, and write its numbers beside it."""
+def draw_pair(context: Context, name: str, pair: Pair, title: str = "") -> dict[str, Vector]:
+    """Draw one panel with PZOS and ZOS against the iteration; returns the numbers it shows."""
     draw_trajectories(context.folder, name, "iteration $t$", [pair_row(pair)], [title])
-    write_columns(context.folder / f"{name}_figure.csv", {"step": pair.pzos.steps} | pair.columns())
+    return {"step": pair.pzos.steps} | pair.columns()
 
 
 def draw_scatter(folder: Path, snapshots: Sequence[tuple[int, Vector, Vector]], dimensions: Vector) -> None:

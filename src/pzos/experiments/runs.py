@@ -10,7 +10,7 @@ import sqlite3
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, as_completed
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -203,7 +203,9 @@ def compute_missing(specs: Sequence[RunSpec], store: RunStore, *, jobs: int, exe
     missing = [spec for spec in dict.fromkeys(specs) if spec.key not in finished]
     # Long runs first, so that no worker is left alone with one at the end; neighbours share an instance.
     missing.sort(key=lambda spec: (-spec.steps * max(spec.targets, 40), spec.family, spec.instance))
-    with _progress(len(missing)) as advance, _workers(jobs, executor, len(missing)) as workers:
+    several = executor is None and min(jobs, len(missing)) > 1
+    place = Workers(min(jobs, len(missing))) if several else nullcontext(executor)
+    with _progress(len(missing)) as advance, place as workers:
         for key, outcome in _completed(missing, workers):
             store.add(key, outcome)
             advance()
@@ -226,16 +228,6 @@ def _completed(specs: Sequence[RunSpec], workers: Executor | None) -> Iterator[t
             yield future.result()
     finally:
         abandon(futures)
-
-
-@contextmanager
-def _workers(jobs: int, executor: Executor | None, runs: int) -> Iterator[Executor | None]:
-    """Yield the executor given, worker processes, or None to work here."""
-    if executor is not None or jobs == 1 or runs <= 1:
-        yield executor
-        return
-    with Workers(min(jobs, runs)) as workers:
-        yield workers
 
 
 @contextmanager

@@ -17,10 +17,10 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from pzos.base.checks import Faults, Must, check_fields, checked, number, shown, whole
+from pzos.base.checks import Faults, check_fields, checked, number, shown, whole
 from pzos.base.errors import InvalidAnswer, InvalidInput, InvalidLeader
 from pzos.base.keys import Keys
-from pzos.base.types import CACHED_SECONDS, Purpose, Query, Response, Vector, all_finite, as_number, float_array
+from pzos.base.types import CACHED_SECONDS, Purpose, Query, Response, Vector, all_finite, float_array
 from pzos.methods.estimators import Plan
 from pzos.methods.solver import SOLVER, AnySolver, Certifying, Outcome, State, Stop, Task
 from pzos.problem.problem import Known, Problem
@@ -41,16 +41,11 @@ DEFAULT_STEPS = 1000
 FEWEST_JUDGED = 20
 
 
-_COUNT = {name: whole(1, f"try {name}=300, or None for no limit").or_none() for name in ("steps", "queries")}
-_DURATION = Must(
-    lambda value: value is None or (as_number(value) or 0.0) > 0,
-    "a positive number",
-    "try seconds=60, or None for no limit",
-)
-_GOAL = number(isfinite, "a finite number", "give the value of F to stop at, or None for no limit").or_none()
-_SHARE = number(
-    lambda share: 0 < share <= 1, "a share in (0, 1]", "try failure_rate=0.5, or None for no limit"
-).or_none()
+_NO_LIMIT = "or None for no limit"
+_COUNT = {name: whole(1, f"try {name}=300, {_NO_LIMIT}").or_none() for name in ("steps", "queries")}
+_DURATION = number(lambda value: value > 0, "a positive number", f"try seconds=60, {_NO_LIMIT}", finite=False).or_none()
+_GOAL = number(isfinite, "a finite number", f"give the value of F to stop at, {_NO_LIMIT}").or_none()
+_SHARE = number(lambda share: 0 < share <= 1, "a share in (0, 1]", f"try failure_rate=0.5, {_NO_LIMIT}").or_none()
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,7 +232,7 @@ class Study:
             return Stop.QUERIES
         if limits.seconds is not None and self._timed and self.elapsed >= limits.seconds:
             return Stop.SECONDS
-        if limits.failure_rate is not None and limits.fails_too_often(self.failures, self.queries + self.monitoring):
+        if limits.fails_too_often(self.failures, self.queries + self.monitoring):
             return Stop.FAILURES
         return self.solver.stop(self.task, self.state)
 
@@ -395,7 +390,7 @@ class Study:
             value,
             outcome.gradient_norm_squared,
             outcome.step_size,
-            time.perf_counter() - self._start,
+            self.elapsed,
             outcome.extras,
         )
 
@@ -506,7 +501,7 @@ class Study:
             queries=queries,
             monitoring=monitoring,
             failures=self.failures,
-            seconds=time.perf_counter() - self._start,
+            seconds=self.elapsed,
             seed=self.task.keys.seed,
             sense=self.known.sense,
             problem=self.known.name,
