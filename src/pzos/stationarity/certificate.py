@@ -255,7 +255,6 @@ def certify(
 
 # ---- the prediction, from a pilot -------------------------------------------------------------------------------
 
-
 # The pilot pairs (v_q, D_q) are regressed, D ~ h . v, by ridge regression around a multiple of the leader's own
 # gradient; the multiple and the ridge are chosen by leave-one-out error. On a smooth response and with more pilot pairs
 # than dimensions nothing but the response's third-order terms is left as noise.
@@ -306,7 +305,6 @@ def gradient_samples(directions: Matrix, slopes: Vector, prediction: Vector) -> 
 
 
 # ---- normals of the domain near x -------------------------------------------------------------------------------
-
 
 # At a minimiser over X some g + n vanishes, n in the normal cone of X. In the spirit of Goldstein, n is taken at a
 # point p of X within delta of x: p = P_X(x - gamma g) gives n = (x - gamma g - p)/gamma in N_X(p), and g + n is the
