@@ -71,15 +71,8 @@ def solve(
         solver, explanation = choose(known, queries if queries is not None else steps)
         certificate = True if certificate is None else certificate
     wanted = _certificate_queries(certificate, solver)
-    settings: dict[str, Any] = {
-        "seed": seed,
-        "steps": steps,
-        "queries": queries,
-        "seconds": seconds,
-        "target": target,
-        "failure_rate": None if tolerance is None else tolerance.failure_rate,
-        "monitor": monitor,
-    }
+    settings: dict[str, Any] = {"seed": seed, "steps": steps, "queries": queries, "seconds": seconds, "target": target}
+    settings |= {"failure_rate": None if tolerance is None else tolerance.failure_rate, "monitor": monitor}
     study = Study(known, solver, **settings) if path is None else Study.open(path, known, solver, **settings)
     with study, _oracle(problem.follower, seed, executor, tolerance) as oracle:
         result = replace(drive(study, oracle, progress=progress), explanation=explanation)

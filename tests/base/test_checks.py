@@ -35,6 +35,7 @@ from pzos.base.checks import (
     one_of,
     positive,
     read_lines,
+    require,
     set_fields,
     shaped_rows,
     shown,
@@ -182,6 +183,13 @@ def test_none_may_be_allowed() -> None:
     must = whole(1, "try 1").or_none()
     assert noted(must, None) == noted(must, 1) == []
     assert noted(must, 0) == noted(whole(1, "try 1"), 0)
+
+
+def test_one_condition_is_required_at_once() -> None:
+    require(True, "assign", "gap", 2.0, "a number below 1", "try 0.5")
+    with pytest.raises(InvalidInput, match=r"^assign: gap = 2\.0: expected a number below 1; try 0\.5$") as caught:
+        require(np.bool_(False), "assign", "gap", 2.0, "a number below 1", "try 0.5")
+    assert len(caught.value.faults) == 1
 
 
 def test_one_argument_is_required_at_once() -> None:

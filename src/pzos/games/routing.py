@@ -39,21 +39,18 @@ Rule = tuple[Callable[[Any], Mask], str, str]
 _ARRAY, _DOUBLE = np.ndarray, np.dtype(np.float64)
 
 
-def _is_vertex(array: Vector) -> Mask:
-    mask: Mask = (array >= 0.0) & (array < 2.0**31) & (array == np.floor(array))
-    return mask
-
-
 _FINITE: Rule = (np.isfinite, "a finite number", "correct it")
-_VERTEX: Rule = (_is_vertex, "a vertex, a whole number >= 0", "number vertices 0, 1, ...")
+_VERTEX: Rule = (
+    lambda array: (array >= 0.0) & (array < 2.0**31) & (array == np.floor(array)),
+    "a vertex, a whole number >= 0",
+    "number vertices 0, 1, ...",
+)
+_VERTICES: dict[str, Any] = {"unit": "vertices", "rules": (_VERTEX,)}
 
 
 def _numbers(*rules: Rule) -> dict[str, Any]:
     """What a vector of numbers must be: rules (test, expectation, remedy) that every entry obeys."""
     return {"unit": "numbers", "rules": (_FINITE, *rules)}
-
-
-_VERTICES: dict[str, Any] = {"unit": "vertices", "rules": (_VERTEX,)}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -196,9 +193,8 @@ class RoutingGame:
 
     def leader(self, regularisation: float = 1.0) -> Leader:
         """Return the authority: f(tau, F) = sum_e tau_e F_e - regularisation |tau|^2 with exact partial gradients."""
-        faults = Faults("RoutingGame.leader")
-        at_least(0.0, "a finite number >= 0", "the paper uses 1").note(faults, "regularisation", regularisation)
-        faults.raise_if_any()
+        must = at_least(0.0, "a finite number >= 0", "the paper uses 1")
+        must.require("RoutingGame.leader", "regularisation", regularisation)
         revenue = _Revenue(float(regularisation))
         return leader_from_functions(revenue.value, value_and_gradients=revenue.everything, name="toll revenue")
 
@@ -308,16 +304,9 @@ def _draw_data(seed: int, vertices: int | None, edges: int | None, classes: int 
         (int(u), int(v)) for u in sources for v in np.flatnonzero(reachable_from(n, tail, head, int(u))) if u != v
     ]
     pairs = np.array([joined[i] for i in draw.integers(0, len(joined), k)])
-    return (
-        tail,
-        head,
-        draw.uniform(1.0, 5.0, m),
-        draw.uniform(1.0, 10.0, m),
-        pairs[:, 0],
-        pairs[:, 1],
-        draw.integers(3, 13, k).astype(np.float64),
-        draw.uniform(0.1, 2.0, k),
-    )
+    latency = draw.uniform(1.0, 5.0, m), draw.uniform(1.0, 10.0, m)
+    demand, sensitivity = draw.integers(3, 13, k).astype(np.float64), draw.uniform(0.1, 2.0, k)
+    return tail, head, *latency, *pairs.T, demand, sensitivity
 
 
 def _chosen(faults: Faults, name: str, value: Any, least: int, most: int) -> int:

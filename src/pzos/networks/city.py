@@ -42,7 +42,7 @@ def generated_city(
     order = draw.permutation(rows * columns)
     number = np.empty(order.size, dtype=np.int64)
     number[order] = np.arange(order.size)
-    tail, head, kind = _streets(rows, columns)
+    tail, head, kind = _streets(rows, columns).T
     tail, head = number[tail], number[head]
     places = places[order]
     length = np.sqrt(((places[tail] - places[head]) ** 2).sum(axis=1))
@@ -57,18 +57,12 @@ def generated_city(
     )  # fmt: skip
 
 
-def _streets(rows: int, columns: int) -> tuple[Indices, Indices, Indices]:
-    ends: list[tuple[int, int, int]] = []
-    for row in range(rows):
-        for column in range(columns):
-            here = row * columns + column
-            if column + 1 < columns:
-                ends.append((here, here + 1, _kind(row, rows)))
-            if row + 1 < rows:
-                ends.append((here, here + columns, _kind(column, columns)))
-    both = ends + [(b, a, kind) for a, b, kind in ends]
-    table = np.array(sorted(both), dtype=np.int64)
-    return table[:, 0], table[:, 1], table[:, 2]
+def _streets(rows: int, columns: int) -> Indices:
+    """Return tail, head and type of every link, one row each, sorted by tail and head."""
+    places = [(row, column, row * columns + column) for row in range(rows) for column in range(columns)]
+    ends = [(here, here + 1, _kind(row, rows)) for row, column, here in places if column + 1 < columns]
+    ends += [(here, here + columns, _kind(column, columns)) for row, column, here in places if row + 1 < rows]
+    return np.array(sorted(ends + [(head, tail, kind) for tail, head, kind in ends]), dtype=np.int64)
 
 
 def _kind(line: int, lines: int) -> int:

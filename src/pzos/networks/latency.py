@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import numba
@@ -99,15 +99,11 @@ class Latency:
         """Return the integral of the travel time from 0 to ``flow`` on every link (the Beckmann terms)."""
         share = _power(flow / self.capacity, self.power) / (self.power + 1.0)
         values: Vector = flow * (self.base + self.rise * share)
-        if self.own is not None and self.own.integral is None:
-            for link in self.own.links:
-                values[link] = _quadrature(self.own.cost, int(link), float(flow[link]))
-            return values
         return self._overwritten(values, flow, "integral")
 
     def _overwritten(self, values: Vector, flow: Vector, name: str) -> Vector:
         if self.own is not None:
-            function = getattr(self.own, name)
+            function = getattr(self.own, name) or partial(_quadrature, self.own.cost)
             for link in self.own.links:
                 values[link] = function(int(link), float(flow[link]))
         return values

@@ -145,7 +145,7 @@ class TollReport:
 
     def rows(self) -> list[tuple[str, float, float]]:
         """Return (quantity, without tolls, with tolls), ready for a table."""
-        network, states = self.after.network, (self.before, self.after)
+        network = self.after.network
         setting, nothing = TollSetting(network, self.links), np.zeros(self.links.size)
         trips = sum(group.demand.total for group in network.classes)
         quantities: dict[str, Callable[[Assignment], float]] = {
@@ -161,8 +161,8 @@ class TollReport:
         rows = [(name, quantity(self.before), quantity(self.after)) for name, quantity in quantities.items()]
         rows.append(("revenue", 0.0, self.revenue))
         for kind, group in enumerate(network.classes):
-            both = [_per_trip(state, kind) for state in states]
-            rows += [(f"{name}, {group.name}", *pair) for name, *pair in zip(_PER_TRIP, *both, strict=True)]
+            before, after = (_per_trip(state, kind) for state in (self.before, self.after))
+            rows += [(f"{name}, {group.name}", value, after[name]) for name, value in before.items()]
         rows.append(("benefit of travellers (money)", 0.0, self.user_benefit))
         rows.append(("net benefit of society (money)", 0.0, self.net_benefit))
         return rows
@@ -177,13 +177,12 @@ class TollReport:
         return list(zip(titles, *(column.tolist() for column in columns), strict=True))
 
 
-_PER_TRIP = ("time per trip", "toll per trip (money)", "cost per trip (time)")
-
-
-def _per_trip(state: Assignment, kind: int) -> list[float]:
+def _per_trip(state: Assignment, kind: int) -> dict[str, float]:
     """Return travel time, toll and generalised cost of the mean trip of a class."""
     flow, trips = state.class_flow[kind], state.network.classes[kind].demand.total
-    return [fsum(each * flow) / trips for each in (state.time, state.tolls[kind], state.cost[kind])]
+    toll, cost = state.tolls[kind], state.cost[kind]
+    parts = {"time per trip": state.time, "toll per trip (money)": toll, "cost per trip (time)": cost}
+    return {name: fsum(each * flow) / trips for name, each in parts.items()}
 
 
 toll_report = TollReport

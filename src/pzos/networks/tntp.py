@@ -179,10 +179,8 @@ def read_tntp(
     zones = file.number("NUMBER OF ZONES", int)
     nodes = file.number("NUMBER OF NODES", int)
     first_thru = file.number("FIRST THRU NODE", int, 1)
-    factors = [
-        file.number("TOLL FACTOR", float, 0.0) if toll_factor is None else toll_factor,
-        file.number("DISTANCE FACTOR", float, 0.0) if distance_factor is None else distance_factor,
-    ]
+    given = {"TOLL FACTOR": toll_factor, "DISTANCE FACTOR": distance_factor}
+    factors = [file.number(tag, float, 0.0) if value is None else value for tag, value in given.items()]
     count = int(nodes or 0)
     if nodes is not None and zones is not None and not 1 <= zones <= nodes:
         file.faults.at(file.metadata["NUMBER OF ZONES"][0], f"<NUMBER OF ZONES> {zones:g}: expected 1 to {count}")

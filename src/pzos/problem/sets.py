@@ -8,7 +8,7 @@ generalised derivative of the projection, on the piece that x lies in.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import sqrt
 from typing import ClassVar, Protocol, runtime_checkable
 
@@ -281,9 +281,9 @@ class Polyhedron:
     b: Vector
     C: Matrix
     d: Vector
-    origin: Vector = field(repr=False)
-    basis: Matrix = field(repr=False)
-    halfspaces: HalfSpaces = field(repr=False)
+    origin: Vector
+    basis: Matrix
+    halfspaces: HalfSpaces
 
     def __init__(
         self,

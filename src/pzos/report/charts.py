@@ -9,9 +9,9 @@ import numpy as np
 
 from pzos.base.errors import MissingExtra
 from pzos.base.types import Vector
+from pzos.report.drawing import COLOURS
 from pzos.report.story import RoadMap, Story
 
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#000000", "#56B4E9", "#E69F00")
 #: Different dashes as well, so that curves can be told apart without their colours.
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash")
 _TEXT, _GRID = "#1a1a1a", "#e3e3e3"

@@ -11,7 +11,9 @@ from pzos.report.story import curve_of
 if TYPE_CHECKING:
     from pzos.study.result import Result
 
-BLUE, ORANGE, GREEN, BLACK = "#0072B2", "#D55E00", "#009E73", "#000000"
+#: The colours of curves, in figures and on pages alike.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#000000", "#56B4E9", "#E69F00")
+BLUE, ORANGE, GREEN, BLACK = COLOURS[0], COLOURS[1], COLOURS[2], COLOURS[4]
 
 
 def new_figure(width: float = 6.4, height: float = 4.0, **grid: Any) -> tuple[Any, Any]:

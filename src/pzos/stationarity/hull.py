@@ -15,7 +15,7 @@ min_i p_i.x/|x| bounds the smallest norm from below.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -228,7 +228,7 @@ def _smallest(known: Known, x: Vector, gradients: Matrix, delta: float, constrai
         current = min_norm_point(gradients + normal)
         gain = best.norm - current.norm
         if gain > 0.0:
-            best = MinNorm(current.point, current.norm, 0.0, current.weights)
+            best = replace(current, at_least=0.0)
         if gain <= 1e-12 * max(1.0, best.norm):
             break
     return best

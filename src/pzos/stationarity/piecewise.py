@@ -12,7 +12,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, reduce
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -39,6 +39,10 @@ class Interval(NamedTuple):
     def min_norm(self) -> float:
         """Return the smallest |g| in it."""
         return max(0.0, self.low, -self.high)
+
+    def join(self, other: Interval) -> Interval:
+        """Return the hull of both."""
+        return Interval(min(self.low, other.low), max(self.high, other.high))
 
 
 class Piece(NamedTuple):
@@ -128,7 +132,7 @@ def threshold(
 def _hull(response: PiecewiseResponse, x: float, delta: float, derivative: Callable[[Piece, float], float]) -> Interval:
     at_least(0.0, "zero or a positive number", "the radius of the ball").require("Goldstein interval", "delta", delta)
     ranges = [smooth_range(partial(derivative, p), a, b) for p, a, b in response.within(x - delta, x + delta)]
-    return Interval(min(part.low for part in ranges), max(part.high for part in ranges))
+    return reduce(Interval.join, ranges)
 
 
 def smooth_range(function: Callable[[float], float], low: float, high: float) -> Interval:

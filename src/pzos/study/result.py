@@ -95,10 +95,8 @@ class Trace:
             raise InvalidInput(
                 f"Trace: column = {name!r}: expected one of {', '.join(self.columns)}; check the spelling"
             )
-        column = np.full(len(self._rows), np.nan)
-        for at, value in self._extras[name].items():
-            column[at] = value
-        return column
+        extras = self._extras[name]
+        return np.array([extras.get(at, np.nan) for at in range(len(self._rows))], dtype=np.float64)
 
     def to_csv(self, path: str | Path) -> None:
         """Write the trace as CSV, every number with all its digits (a run can be compared bit for bit)."""
