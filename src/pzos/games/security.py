@@ -11,9 +11,10 @@ The defender's cost stays c^D x^2 / 2 everywhere, and at x_i = 0 grad_x is the d
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -36,9 +37,6 @@ from pzos.problem.follower import Respondent
 from pzos.problem.leader import Leader, leader_from_functions
 from pzos.problem.problem import Problem
 from pzos.problem.sets import Nonnegative
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
 
 _CERTIFIED = 1e-12
 

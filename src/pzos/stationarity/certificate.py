@@ -27,7 +27,7 @@ from pzos.base.checks import Faults, at_least, checked, note_fields, one_of, pos
 from pzos.base.keys import Keys, Role
 from pzos.base.types import LeaderValue, Matrix, Purpose, Vector, dot
 from pzos.durable.replay import summary
-from pzos.methods.estimators import Answers, Plan, TwoPointPlan, of_kind, two_point_plan
+from pzos.methods.estimators import Answers, Plan, TwoPointPlan, answered_pairs, of_kind, two_point_plan
 from pzos.methods.solver import Certifiable, Foresight, Task, foreseen
 from pzos.problem.leader import Leader
 from pzos.problem.problem import Known, Problem
@@ -209,13 +209,11 @@ class _Slopes(NamedTuple):
 def _slopes(leader: Leader, plan: TwoPointPlan, at: LeaderValue, answers: Answers) -> _Slopes | None:
     kept, partial, full = [], [], []
     answer, value = 0.0, abs(at.value)
-    for q, v in enumerate(plan.directions):
-        plus, minus = answers[2 * q + 1], answers[2 * q + 2]
-        if plus is None or minus is None:
-            continue
+    pairs = zip(plan.directions, plan.points[1::2], plan.points[2::2], strict=True)
+    for (v, ahead, behind), plus, minus in answered_pairs(pairs, answers[1:]):
         kept.append(v)
         partial.append(dot(at.grad_x, v) + dot(at.grad_y, plus - minus) / (2.0 * plan.radius))
-        above, below = leader.value(plan.points[2 * q + 1], plus), leader.value(plan.points[2 * q + 2], minus)
+        above, below = leader.value(ahead, plus), leader.value(behind, minus)
         full.append((above - below) / (2.0 * plan.radius))
         answer, value = max(answer, dot(plus, plus), dot(minus, minus)), max(value, abs(above), abs(below))
     if len(kept) < 2 * FEWEST and len(kept) < len(plan.directions):
@@ -254,7 +252,6 @@ def certify(
 
 
 # ---- the prediction, from a pilot -------------------------------------------------------------------------------
-
 
 # The pilot pairs (v_q, D_q) are regressed, D ~ h . v, by ridge regression around a multiple of the leader's own
 # gradient; the multiple and the ridge are chosen by leave-one-out error. On a smooth response and with more pilot pairs
@@ -306,7 +303,6 @@ def gradient_samples(directions: Matrix, slopes: Vector, prediction: Vector) -> 
 
 
 # ---- normals of the domain near x -------------------------------------------------------------------------------
-
 
 # At a minimiser over X some g + n vanishes, n in the normal cone of X. In the spirit of Goldstein, n is taken at a
 # point p of X within delta of x: p = P_X(x - gamma g) gives n = (x - gamma g - p)/gamma in N_X(p), and g + n is the

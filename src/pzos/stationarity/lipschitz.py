@@ -17,7 +17,7 @@ import numpy.typing as npt
 from pzos.base.checks import Faults, checked, note_fields, number, positive, whole
 from pzos.base.keys import Role
 from pzos.base.types import LeaderValue, Purpose, Vector, dot
-from pzos.methods.estimators import Answers, Plan
+from pzos.methods.estimators import Answers, Plan, answered_pairs
 from pzos.methods.solver import Task
 from pzos.problem.problem import Known, Problem
 from pzos.stationarity.bounds import CONFIDENCE
@@ -96,11 +96,8 @@ class LipschitzSolver(OneBatch[LipschitzEstimates]):
     def read(self, known: Known, plan: Plan, answers: Answers) -> LipschitzEstimates | None:
         """Take the largest quotients of the answered pairs."""
         quotients = []
-        for q in range(1, len(plan.points), 2):
-            first, second = answers[q], answers[q + 1]
-            if first is None or second is None:
-                continue
-            a, b = plan.points[q], plan.points[q + 1]
+        pairs = zip(plan.points[1::2], plan.points[2::2], strict=True)
+        for (a, b), first, second in answered_pairs(pairs, answers[1:]):
             at_a, at_b = known.leader(a, first), known.leader(b, second)
             across = known.leader(a, second)  # a step in y alone costs no query
             move_x, move_y = _norm(b - a), _norm(second - first)

@@ -6,8 +6,10 @@ Being solvers, they are driven by the same study and oracle as any run: parallel
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, cast
+from functools import partial
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -91,13 +93,8 @@ def ask_once(
 
     Without an oracle nothing is asked: the report is rebuilt from what the file at ``path`` holds.
     """
-    settings: dict[str, Any] = {"seed": seed, "steps": 1, "monitor": False}
-    at = known_at(where, known, x)
-    if path is None:
-        study = Study(at, solver, **settings)
-    else:
-        study = Study.open(path, at, solver, read_only=oracle is None, **settings)
-    with study:
+    make: Callable[..., Study] = Study if path is None else partial(Study.open, path, read_only=oracle is None)
+    with make(known_at(where, known, x), solver, seed=seed, steps=1, monitor=False) as study:
         if oracle is not None:
             drive(study, oracle, progress=progress)
         return Asked(cast("BatchState[R]", study.state).report, study.queries, study.failures)

@@ -21,7 +21,7 @@ import numpy.typing as npt
 from pzos.base.checks import aligned, check_fields, checked, positive, whole
 from pzos.base.keys import Role
 from pzos.base.types import LeaderValue, Matrix, Vector, dot
-from pzos.methods.estimators import Answers, Plan, TwoPointPlan, of_kind, two_point_plan
+from pzos.methods.estimators import Answers, Plan, TwoPointPlan, answered_pairs, of_kind, two_point_plan
 from pzos.methods.solver import Task
 from pzos.problem.leader import Leader
 from pzos.problem.problem import Known, Problem
@@ -134,11 +134,9 @@ class SmoothingSolver(OneBatch[SmoothedReport]):
 
 def _gather(leader: Leader, plan: TwoPointPlan, answers: Answers, pairs: int) -> _Sample | None:
     ball_y, ball_f, directions, responses, values = [], [], [], [], []
-    for q, v in enumerate(plan.directions):
-        plus, minus = answers[2 * q + 1], answers[2 * q + 2]
-        if plus is None or minus is None:
-            continue
-        above, below = leader.value(plan.points[2 * q + 1], plus), leader.value(plan.points[2 * q + 2], minus)
+    asked = enumerate(zip(plan.directions, plan.points[1::2], plan.points[2::2], strict=True))
+    for (q, (v, ahead, behind)), plus, minus in answered_pairs(asked, answers[1:]):
+        above, below = leader.value(ahead, plus), leader.value(behind, minus)
         if q >= pairs:
             ball_y.append(0.5 * (plus + minus))
             ball_f.append(0.5 * (above + below))

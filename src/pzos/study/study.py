@@ -17,7 +17,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from pzos.base.checks import Faults, check_fields, checked, number, shown, whole
+from pzos.base.checks import Faults, check_fields, checked, instance_of, number, shown, whole
 from pzos.base.errors import InvalidAnswer, InvalidInput, InvalidLeader
 from pzos.base.keys import Keys
 from pzos.base.types import CACHED_SECONDS, Purpose, Query, Response, Vector, all_finite, float_array
@@ -328,7 +328,11 @@ class Study:
         """Check a response, keep it, and return the query it answers; None if it was told before."""
         index = response.index
         if response.step != self._open_step or not 0 <= index < len(self._open):
-            raise self._not_open(response)
+            now = f"step {self._open_step} is open" if self._open else "no query is open"
+            raise InvalidAnswer(
+                f"query {response.step}.{index}: expected an open query ({now}); "
+                "tell only answers to queries from the latest ask()"
+            )
         told = self._answers[index]
         if told is not None:
             check_same(told, response)
@@ -344,13 +348,6 @@ class Study:
         self._answers[index] = response
         return query
 
-    def _not_open(self, response: Response) -> InvalidAnswer:
-        now = f"step {self._open_step} is open" if self._open else "no query is open"
-        return InvalidAnswer(
-            f"query {response.step}.{response.index}: expected an open query ({now}); "
-            "tell only answers to queries from the latest ask()"
-        )
-
     def _close_batch(self, plan: Plan, state: State, outcome: Outcome, watched: list[Vector | None]) -> Record:
         """Take the solver's next state and keep the record of the step; ``watched`` answers the monitoring query."""
         value = outcome.value
@@ -362,8 +359,6 @@ class Study:
         self.monitoring += len(watched)
         self.state = state
         record = self._record(outcome, value)
-        self.trace.append(record)
-        self._selected.consider(record)
         self._selected.draw(record)
         self._step += 1
         return record
@@ -376,13 +371,11 @@ class Study:
         if answer is None:
             return None
         self._final_value = value
-        record = self._record(Outcome(self.state.x, self._final_value, _UNKNOWN, _UNKNOWN), self._final_value)
-        self.trace.append(record)
-        self._selected.consider(record)
-        return record
+        return self._record(Outcome(self.state.x, value, _UNKNOWN, _UNKNOWN), value)
 
     def _record(self, outcome: Outcome, value: float) -> Record:
-        return Record(
+        """Put what is known of a step on record."""
+        record = Record(
             self._step,
             outcome.x,
             self.queries,
@@ -393,6 +386,9 @@ class Study:
             self.elapsed,
             outcome.extras,
         )
+        self.trace.append(record)
+        self._selected.consider(record)
+        return record
 
     # ---- keeping and replaying ----------------------------------------------------------------------------
 
@@ -572,7 +568,6 @@ def check_same(told: Response, response: Response) -> None:
 
 def check_known(faults: Faults, known: Any) -> None:
     """Note a fault unless ``known`` is the known part of a problem."""
-    remedy = "pass problem.known()"
-    if isinstance(known, Problem):
-        remedy = "pass problem.known(): a study never sees the follower"
-    faults.check(isinstance(known, Known), "known", known, "the known part of a problem", remedy)
+    hint = ": a study never sees the follower" if isinstance(known, Problem) else ""
+    must = instance_of(Known, "the known part of a problem", f"pass problem.known(){hint}")
+    must.note(faults, "known", known)

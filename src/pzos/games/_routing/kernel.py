@@ -31,8 +31,6 @@ from pzos.games._routing.space import (
     pool_of,
 )
 
-__all__ = ["FAILED", "FULL", "NOT_FINITE", "OPTIMAL", "respond"]
-
 NOT_FINITE = 3
 
 CERTIFIED = 1e-11

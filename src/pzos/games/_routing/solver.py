@@ -12,7 +12,8 @@ import numpy as np
 from pzos.base.errors import NotConverged
 from pzos.base.types import Matrix, Vector
 from pzos.games._compile import COMPILES, announce_compilation, table_of
-from pzos.games._routing.kernel import FULL, respond
+from pzos.games._routing.active_set import FULL
+from pzos.games._routing.kernel import respond
 from pzos.games._routing.space import COLD, PERTURBED, RESPONSES, ROWS, TOTAL, Handle, Space, example, space_for
 
 if TYPE_CHECKING:
