@@ -76,7 +76,7 @@ class Assignment:
     rounds: int
     seconds: float
     converged: bool
-    _outcome: solver.Outcome
+    _outcome: solver.Equilibration
 
     @cached_property
     def class_flow(self) -> Matrix:
@@ -228,7 +228,7 @@ def assign(
     return Assignment(network, table, flow, float(outcome.gap), int(outcome.rounds), seconds, done, outcome)
 
 
-def _cycle(network: Network, outcome: solver.Outcome, fixed: Matrix) -> NegativeCycle:
+def _cycle(network: Network, outcome: solver.Equilibration, fixed: Matrix) -> NegativeCycle:
     """Walk back along the links until a node repeats, and name the cycle."""
     tail, into = network.prepared.graph.tail, outcome.into
     node = outcome.node
