@@ -18,6 +18,10 @@ sys.path.insert(0, str(Path(__file__).parent))
 settings.register_profile("pzos", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("pzos")
 
+# The background jobs of a shell ignore Ctrl-C, and so would every program that the tests start.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
 PATIENCE = 900  # seconds; far more than the slowest test needs on a busy machine
 
 
