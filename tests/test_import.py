@@ -27,7 +27,7 @@ def loaded_by(program: str) -> set[str]:
     whole = (
         f"import sys, json; sys.path.insert(0, {SOURCE!r}); {program}; sys.stdout.write(json.dumps(list(sys.modules)))"
     )
-    done = subprocess.run([sys.executable, "-I", "-c", whole], capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, "-I", "-c", whole], capture_output=True, text=True, check=True, timeout=300)
     return set(json.loads(done.stdout))
 
 

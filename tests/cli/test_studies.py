@@ -68,7 +68,7 @@ class Folder:
 
     def run(self, *words: str, code: int = 0, **environment: str) -> subprocess.CompletedProcess[str]:
         done = subprocess.run(command(*words), cwd=self.path, capture_output=True, text=True, check=False,
-                              env=environ(**environment))  # fmt: skip
+                              env=environ(**environment), timeout=300)  # fmt: skip
         assert done.returncode == code, done.stdout + done.stderr
         assert "Traceback" not in done.stderr
         return done
@@ -160,24 +160,26 @@ def test_run_and_resume(folder: Folder) -> None:
     assert folder.data("status")["steps"] == 6  # also those beyond the steps of the TOML file
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="needs SIGKILL")
 def test_a_killed_run_is_resumed_on_workers_too(folder: Folder) -> None:
     driver = subprocess.Popen(command("run"), cwd=folder.path, env=environ(PAUSE="0.1"))
     while not (folder.path / "calls").exists() or folder.calls() < 5:
         time.sleep(0.01)
     driver.send_signal(signal.SIGKILL)
-    driver.wait()
+    driver.wait(timeout=60)
     data = folder.data("resume", "--workers", "2")
     assert data["x"] == folder.expected().x.tolist()
     assert folder.calls() <= EXPECTED_QUERIES + 1
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="needs SIGINT for one process")
 def test_ctrl_c_keeps_what_there_is(folder: Folder) -> None:
     driver = subprocess.Popen(command("run", "--json"), cwd=folder.path, env=environ(PAUSE="0.2"), text=True,
                               stdout=subprocess.PIPE)  # fmt: skip
     while not (folder.path / "calls").exists() or folder.calls() < 5:
         time.sleep(0.01)
     driver.send_signal(signal.SIGINT)
-    said, _ = driver.communicate()
+    said, _ = driver.communicate(timeout=300)
     assert driver.returncode == 130
     assert json.loads(said)["stop"] == "interrupted"
     assert folder.data("resume")["x"] == folder.expected().x.tolist()
@@ -282,7 +284,7 @@ def test_a_program_as_follower(folder: Folder) -> None:
 
 def test_a_new_user_in_an_empty_folder(tmp_path: Path) -> None:
     def said(*words: str, code: int = 0) -> str:
-        done = subprocess.run(command(*words), cwd=tmp_path, capture_output=True, text=True, check=False)
+        done = subprocess.run(command(*words), cwd=tmp_path, capture_output=True, text=True, check=False, timeout=300)
         assert done.returncode == code, done.stderr
         return done.stdout + done.stderr
 

@@ -47,8 +47,8 @@ def add_ask(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of ``pzos ask``."""
     add_study(parser)
     add_json(parser)
-    parser.add_argument("--out", type=Path, default=None, metavar="FILE", help="write here (.csv or .json) instead")
-    parser.add_argument("--steps", type=int, default=None, help="go on until this many steps in all")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="write here (.csv or .json) instead")
+    parser.add_argument("--steps", type=int, help="go on until this many steps in all")
 
 
 def ask(args: argparse.Namespace) -> int:
@@ -93,7 +93,7 @@ def add_tell(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of ``pzos tell``."""
     parser.add_argument("file", type=Path, metavar="FILE", help="answers as CSV or JSON")
     add_study(parser)
-    parser.add_argument("--steps", type=int, default=None, help="go on until this many steps in all")
+    parser.add_argument("--steps", type=int, help="go on until this many steps in all")
     add_json(parser)
 
 

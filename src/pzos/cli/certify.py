@@ -26,12 +26,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_names(parser)
     parser.add_argument("--at", choices=("last", "best", "random"), default="last", help="which point of the study")
     parser.add_argument("--delta", type=float, required=True, help="radius of the (partial) Goldstein subdifferential")
-    parser.add_argument("--epsilon", type=float, default=None, help="exit with 1 unless this norm is certified")
+    parser.add_argument("--epsilon", type=float, help="exit with 1 unless this norm is certified")
     parser.add_argument("--notion", choices=("partial", "full"), default="partial", help="for --epsilon")
     parser.add_argument("--queries", type=int, default=401, help="budget of the certificate")
     parser.add_argument("--confidence", type=float, default=0.95)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--keep", default=None, metavar="FILE", help="keep the certificate's own answers in this file")
+    parser.add_argument("--keep", metavar="FILE", help="keep the certificate's own answers in this file")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -54,5 +54,4 @@ def _point(source: Source, problem: Problem, at: str) -> Vector:
     """Replay the study and return the point asked for."""
     with Study.open(source.path, problem.known(), source.solver, read_only=True, **source.settings) as study:
         result = study.result()
-    points: dict[str, Vector] = {"last": result.x, "best": result.best_x, "random": result.random_x}
-    return points[at]
+    return {"last": result.x, "best": result.best_x, "random": result.random_x}[at]

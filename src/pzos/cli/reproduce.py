@@ -6,7 +6,7 @@ import argparse
 import json
 import os
 import sys
-from contextlib import nullcontext
+from contextlib import closing, nullcontext
 from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("figures", nargs="*", metavar="FIGURE", help=f"default all of: {', '.join(FIGURES)}")
     parser.add_argument("--quick", action="store_true", help="a small version of every experiment")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, metavar="N", help="worker processes")
-    parser.add_argument("--dask", default=None, metavar="ADDRESS",
+    parser.add_argument("--dask", metavar="ADDRESS",
                         help="compute on this Dask cluster instead (local:4 starts one here)")  # fmt: skip
     parser.add_argument("--seed", type=int, default=0, help="seed of all instances and directions")
     parser.add_argument("--out", type=Path, default=Path("reproduction"), metavar="DIR", help="output folder")
@@ -45,16 +45,13 @@ def run(args: argparse.Namespace) -> int:
     names = tuple(args.figures) or tuple(FIGURES)
     scale = QUICK if args.quick else FULL
     args.out.mkdir(parents=True, exist_ok=True)
-    store = RunStore(args.out / f"runs-{scale.name}.sqlite")
-    try:
+    with closing(RunStore(args.out / f"runs-{scale.name}.sqlite")) as store:
         specs = [spec for name in names for spec in FIGURES[name].needs(scale, args.seed)]
         with nullcontext() if args.dask is None else as_executor(args.dask) as executor:
             executed = compute_missing(specs, store, jobs=args.jobs, executor=executor)
         context = Context(scale, args.seed, args.out, store)
         for name in names:
             _make(name, context)
-    finally:
-        store.close()
     reports = _read_reports(args.out)
     claims = [claim for report in reports for claim in report["claims"]]
     write_columns(

@@ -22,11 +22,11 @@ from pzos.solving import solve
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of ``pzos solve``."""
     parser.add_argument("study", metavar="PROBLEM", help="STUDY.toml, module:name or file.py:name")
-    parser.add_argument("--solver", default=None, help="the method, for a problem given by name (it is chosen)")
-    parser.add_argument("--step", type=float, default=None, help="its step size")
-    parser.add_argument("--radius", type=float, default=None, help="its smoothing radius")
-    parser.add_argument("--batch", type=int, default=None, help="its directions per step")
-    parser.add_argument("--seed", type=int, default=None, help="seed of the directions")
+    parser.add_argument("--solver", help="the method, for a problem given by name (it is chosen)")
+    parser.add_argument("--step", type=float, help="its step size")
+    parser.add_argument("--radius", type=float, help="its smoothing radius")
+    parser.add_argument("--batch", type=int, help="its directions per step")
+    parser.add_argument("--seed", type=int, help="seed of the directions")
     add_running(parser)
     add_json(parser)
 

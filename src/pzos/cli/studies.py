@@ -89,7 +89,10 @@ def init(args: argparse.Namespace) -> int:
     """Make the study, or check that the one there is the one described."""
     if args.example:
         for path, text in ((args.study, EXAMPLE_STUDY), (args.study.with_name("model.py"), EXAMPLE_MODEL)):
-            _write_unless_there(path, text)
+            if path.exists():
+                sys.stderr.write(f"{path}: is there already and was left as it is\n")
+            else:
+                path.write_text(text, encoding="utf-8")
     description = read_description(args.study)
     existed = description.path.exists()
     with _opened(description) as study:
@@ -97,13 +100,6 @@ def init(args: argparse.Namespace) -> int:
     told = f"is there already, {steps} steps taken" if existed else "made; next: pzos ask, or pzos run"
     emit(args, {"study": str(description.path), "made": not existed, "steps": steps}, f"{description.path}: {told}")
     return 0
-
-
-def _write_unless_there(path: Path, text: str) -> None:
-    if path.exists():
-        sys.stderr.write(f"{path}: is there already and was left as it is\n")
-    else:
-        path.write_text(text, encoding="utf-8")
 
 
 # ---- pzos run, pzos resume --------------------------------------------------------------------------------------
@@ -251,7 +247,7 @@ def add_recover(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "study", type=Path, metavar="STUDY", help="a damaged study file, or one of version 0.1 (it is left as it is)"
     )
-    parser.add_argument("--out", type=Path, default=None, metavar="FILE", help="where to write what was saved")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="where to write what was saved")
     add_json(parser)
 
 
@@ -281,13 +277,13 @@ def add_study(
 
 def add_running(parser: argparse.ArgumentParser) -> None:
     """Declare how queries are answered, and limits that replace those of the TOML file."""
-    parser.add_argument("--steps", type=int, default=None, help="end after this many steps in all")
-    parser.add_argument("--queries", type=int, default=None, help="end after this many queries in all")
-    parser.add_argument("--workers", type=int, default=None, metavar="N", help="answer queries in N worker processes")
-    parser.add_argument("--dask", default=None, metavar="ADDRESS", help="answer queries on this Dask cluster")
+    parser.add_argument("--steps", type=int, help="end after this many steps in all")
+    parser.add_argument("--queries", type=int, help="end after this many queries in all")
+    parser.add_argument("--workers", type=int, metavar="N", help="answer queries in N worker processes")
+    parser.add_argument("--dask", metavar="ADDRESS", help="answer queries on this Dask cluster")
     parser.add_argument("--attempts", type=int, default=1, help="how often a query that fails is tried")
     parser.add_argument("--wait", type=float, default=1.0, help="seconds before the second attempt; doubles each time")
-    parser.add_argument("--timeout", type=float, default=None, help="seconds after which an attempt is stopped")
+    parser.add_argument("--timeout", type=float, help="seconds after which an attempt is stopped")
     parser.add_argument("--drop", action="store_true",
                         help="go on without queries that fail for good (unbiased only if failing does not depend on "
                         "the direction)")  # fmt: skip

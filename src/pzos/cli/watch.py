@@ -9,6 +9,7 @@ import argparse
 import sys
 import time
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -52,15 +53,12 @@ def run(args: argparse.Namespace) -> int:
     queries = args.queries or source.settings.get("queries")
     steps = args.steps or source.settings.get("steps")
     view = View(source.path, source.problem, queries, steps)
-    log = open_log(source.path, read_only=True)
-    try:
+    with closing(open_log(source.path, read_only=True)) as log:
         view.take_in(log)
         if args.once or not sys.stdout.isatty():
             sys.stdout.write(aligned(view.rows(), _NAMES) + "\n")
             return 0
         _live(view, log, args.interval)
-    finally:
-        log.close()
     return 0
 
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from pzos.base.errors import MissingExtra
+from pzos.report.story import curve_of
 
 if TYPE_CHECKING:
     from pzos.study.result import Result
@@ -37,14 +36,10 @@ def new_figure(width: float = 6.4, height: float = 4.0, **grid: Any) -> tuple[An
 def plot_result(result: Result, path: str | Path | None = None) -> Any:
     """Draw F at the iterates and the best so far against the algorithm's queries."""
     figure, axes = new_figure()
-    trace = result.trace
-    known = np.isfinite(trace["value"])
-    queries, values = trace["queries"][known], trace["value"][known]
-    best = np.minimum.accumulate(values) if result.sense == "min" else np.maximum.accumulate(values)
-    axes.plot(queries, values, color=BLUE, linewidth=1.2, alpha=0.55, label="F at the iterate")
-    axes.plot(queries, best, color=ORANGE, linewidth=2.0, label="best so far")
-    axes.set_xlabel("queries to the followers")
-    axes.set_ylabel("F(x)")
+    curve = curve_of(result.trace)
+    axes.plot(curve.queries, curve.values, color=BLUE, linewidth=1.2, alpha=0.55, label="F at the iterate")
+    axes.plot(curve.queries, curve.best(result.sense), color=ORANGE, linewidth=2.0, label="best so far")
+    axes.set(xlabel="queries to the followers", ylabel="F(x)")
     axes.set_title(f"{result.problem or 'objective'}: {result.solver}", fontsize=10)
     axes.legend(frameon=False)
     if path is not None:
