@@ -113,8 +113,8 @@ class View:
             self._count(row)
         self.seen = len(log.contents.events)
         stop = log.contents.stop
-        looked = self.looked and not log.contents.being_written  # killed, or of format 1: nothing was noted
-        self.ended = looked or stop not in ("", Stop.INTERRUPTED.value)
+        # nothing is noted where the writer was killed, and in files of format 1
+        self.ended = stop != Stop.INTERRUPTED.value if stop else self.looked and not log.contents.being_written
 
     def _count(self, row: StoredAnswer) -> None:
         self.looked = row.final
