@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy.typing as npt
 
 from pzos.answers.oracle import Oracle
-from pzos.base.checks import Faults, whole
+from pzos.base.checks import Faults, instance_of, whole
 from pzos.base.types import Purpose
 from pzos.methods.solver import AnySolver, Certifiable, Stop
 from pzos.problem.follower import Follower
@@ -64,6 +64,10 @@ def solve(
     """
     require_problem("solve", problem)
     known = problem.known()
+    if tolerance is not None:
+        from pzos.answers.failures import Tolerance
+
+        instance_of(Tolerance, "a pzos.Tolerance", "or None").require("solve", "tolerance", tolerance)
     explanation = ""
     if solver is None:
         from pzos.methods.default import choose

@@ -25,6 +25,7 @@ from pzos.base.checks import (
     checked,
     frozen_array,
     frozen_bounds,
+    frozen_indices,
     frozen_numbers,
     frozen_vector,
     instance_of,
@@ -412,3 +413,15 @@ def test_faults_of_parts_become_faults_of_the_whole() -> None:
 def test_columns_line_up() -> None:
     assert aligned([("a", "1"), ("long", "2")]) == "a     1\nlong  2"
     assert aligned([("a", "1")], width=3) == "a    1"
+
+
+def test_indices_are_whole_numbers() -> None:
+    faults = Faults("call")
+    found = frozen_indices(faults, "links", [[2.0, 1.0]])
+    assert found is not None
+    assert (found.tolist(), found.dtype, faults.messages) == ([2, 1], np.dtype(np.int64), [])
+    for value in ("x", [0.5], [np.nan], [np.inf]):
+        assert frozen_indices(faults, "links", value) is None
+    assert [message.split(":")[0] for message in faults.messages] == [
+        "links = 'x'", "links[0] = 0.5", "links[0] = nan", "links[0] = inf",
+    ]  # fmt: skip

@@ -360,7 +360,11 @@ def test_the_largest_toll_of_a_link_keeps_its_sign() -> None:
     ("settings_", "expected"),
     [
         ({"gap": 1.0}, "gap = 1.0: expected a number between 0 and 1; 1e-10 is usual, 1e-14 about the end"),
-        ({"rounds": 0}, "rounds = 0: expected at least 1; 400 is usual"),
+        ({"rounds": 0}, "rounds = 0: expected a whole number, 1 or more; 400 is usual"),
+        ({"gap": "x"}, "gap = 'x': expected a number between 0 and 1"),
+        ({"rounds": "x"}, "rounds = 'x': expected a whole number, 1 or more"),
+        ({"above_gap": np.ones(2)}, "expected 'raise' or 'return'; choose one"),
+        ({"tolls": "x"}, "tolls = 'x': expected an array of numbers"),
         ({"above_gap": "shrug"}, "above_gap = 'shrug': expected 'raise' or 'return'; choose one"),
         ({"tolls": [[1.0, 2.0, 3.0]]}, "expected 2 numbers (or 1 rows); one toll per link"),
         ({"tolls": [np.inf, 0.0]}, "tolls[0] = inf: expected finite numbers; check the tolls"),

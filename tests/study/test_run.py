@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 from pathlib import Path
@@ -64,6 +65,15 @@ def iterate_after(steps: int) -> Any:
     return pzos.solve(problem(), SOLVER, steps=steps, monitor=False).x if steps else START
 
 
+@pytest.fixture
+def sigint() -> Iterator[None]:
+    """Ctrl-C as in a foreground program: the background jobs of a shell ignore it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("sigint")
 def test_a_real_signal() -> None:
     calls = [0]
 

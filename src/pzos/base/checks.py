@@ -246,6 +246,16 @@ def frozen_array(faults: Faults, name: str, value: npt.ArrayLike) -> npt.NDArray
     return array
 
 
+def frozen_indices(faults: Faults, name: str, value: npt.ArrayLike) -> npt.NDArray[np.int64] | None:
+    """Return a fresh flat array of whole numbers, or note what is none."""
+    array = frozen_array(faults, name, value)
+    if array is None:
+        return None
+    good = np.isfinite(array) & (array == np.rint(array))
+    check_entries(faults, name, array, good, "a whole number")
+    return array.ravel().astype(np.int64) if good.all() else None
+
+
 def check_entries(
     faults: Faults,
     name: str,

@@ -14,7 +14,7 @@ from typing import Any
 
 import pzos
 from pzos.answers.cluster import as_executor
-from pzos.base.checks import Faults, Must, one_of, whole
+from pzos.base.checks import Faults, one_of, whole
 from pzos.experiments import goldstein as goldstein_figure, routing as routing_figures, security as security_figures
 from pzos.experiments.descriptions import FULL, QUICK, Scale
 from pzos.experiments.runs import RunStore, compute_missing
@@ -25,7 +25,7 @@ FIGURES = security_figures.FIGURES | routing_figures.FIGURES | goldstein_figure.
 _VERSIONED = ("numpy", "scipy", "numba", "matplotlib")
 _FIGURE = one_of(tuple(FIGURES), "check the spelling", f"one of {', '.join(FIGURES)}")
 _JOBS = whole(1, "try --jobs 2")
-_SEED = Must(lambda seed: 0 <= seed < 2**40, "a whole number from 0 to 2**40", "try --seed 0")
+_SEED = whole(0, "try --seed 0", most=2**40 - 1, expected="a whole number from 0 to below 2**40")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

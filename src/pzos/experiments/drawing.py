@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from pzos.base.figures import BLACK, BLUE, GREEN, ORANGE, new_figure
 from pzos.base.types import Vector
 from pzos.experiments.tables import Bands, Context, Pair
-from pzos.report.drawing import BLACK, BLUE, GREEN, ORANGE, new_figure
 
 #: PZOS is blue and ZOS black, as in the paper; larger batches get colours of their own.
 COLOURS = {"PZOS": BLUE, "ZOS": BLACK, "ZOS (Q=2)": ORANGE, "ZOS (Q=4)": GREEN}

@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from pzos.base.figures import BLUE, ORANGE, new_figure
 from pzos.base.types import Matrix, Vector
 from pzos.experiments.drawing import save
 from pzos.experiments.tables import Claim, Context, Drawn, Figure
-from pzos.report.drawing import BLUE, ORANGE, new_figure
 from pzos.stationarity.piecewise import Example, full_not_partial, partial_not_full
 
 _DELTAS = np.linspace(0.01, 2.0, 200)

@@ -31,7 +31,7 @@ from pzos.problem.problem import Problem
 from pzos.problem.sets import Nonnegative, Whole
 
 if TYPE_CHECKING:
-    from pzos.games._routing.solver import Equilibrium, Solver, Statistics
+    from pzos.games._routing.solver import Equilibrium, RoutingSolver, Statistics
 
 Integers = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -82,7 +82,7 @@ class RoutingGame:
     sensitivity: Vector = field(metadata=_numbers((lambda a: a > 0.0, "a sensitivity > 0", "tolls are divided by it")))
     vertices: int = field(init=False)
     _threads: threading.local = field(init=False, default_factory=threading.local)
-    _solvers: list[Solver] = field(init=False, default_factory=list)
+    _solvers: list[RoutingSolver] = field(init=False, default_factory=list)
 
     def __post_init__(self) -> None:
         faults = Faults("RoutingGame")
@@ -136,7 +136,7 @@ class RoutingGame:
         certificate (stationarity, demand, no cheaper path, no negative cycle); else :class:`pzos.NotConverged`.
         """
         try:
-            solver: Solver = self._threads.solver
+            solver: RoutingSolver = self._threads.solver
         except AttributeError:
             solver = self._solver()
         if type(tolls) is _ARRAY and tolls.dtype == _DOUBLE:
@@ -178,18 +178,18 @@ class RoutingGame:
 
         return Statistics.of(self._solvers)
 
-    def _solver(self) -> Solver:
+    def _solver(self) -> RoutingSolver:
         """Return the solver of this thread; what it keeps from one answer to the next is never shared."""
-        solver: Solver | None = getattr(self._threads, "solver", None)
+        solver: RoutingSolver | None = getattr(self._threads, "solver", None)
         if solver is None:
             solver = self._threads.solver = self._new_solver()
             self._solvers.append(solver)
         return solver
 
-    def _new_solver(self) -> Solver:
-        from pzos.games._routing.solver import Solver  # it loads the compiler: not before the first answer
+    def _new_solver(self) -> RoutingSolver:
+        from pzos.games._routing.solver import RoutingSolver  # it loads the compiler: not before the first answer
 
-        return Solver(self)
+        return RoutingSolver(self)
 
     def leader(self, regularisation: float = 1.0) -> Leader:
         """Return the authority: f(tau, F) = sum_e tau_e F_e - regularisation |tau|^2 with exact partial gradients."""

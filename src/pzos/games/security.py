@@ -56,7 +56,7 @@ def _compiled() -> Callable[..., float]:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Certificate:
+class ResponseCertificate:
     """Why answers are right, one entry per row: multiplier of the budget and relative residuals.
 
     ``iterations`` counts the Newton steps on the multiplier (after a fixed number of passes that guess it).
@@ -140,10 +140,10 @@ class SecurityGame:
         answers, _, single = self._solve("SecurityGame.response", x)
         return answers[0] if single else answers
 
-    def certified_response(self, x: npt.ArrayLike) -> tuple[Matrix, Certificate]:
+    def certified_response(self, x: npt.ArrayLike) -> tuple[Matrix, ResponseCertificate]:
         """Return the responses to a stack of rows (or to one vector, as one row) with their certificates."""
         answers, facts, _ = self._solve("SecurityGame.certified_response", x)
-        return answers, Certificate(*facts.T)
+        return answers, ResponseCertificate(*facts.T)
 
     def _solve(self, where: str, x: npt.ArrayLike) -> tuple[Matrix, Matrix, bool]:
         rows, single = shaped_rows(where, x, self.baseline.size)

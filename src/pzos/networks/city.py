@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pzos.base.checks import Faults, positive
+from pzos.base.checks import Faults, is_whole, positive, whole
 from pzos.base.keys import Keys, Role
 from pzos.base.types import Matrix, Vector
 from pzos.networks.demand import Demand, Indices
@@ -31,8 +31,10 @@ def generated_city(
     send and attract trips by a gravity rule; at ``congestion`` 1 the average link is about half full.
     """
     faults = Faults("generated_city")
-    faults.check(rows >= 2 and columns >= 2, "rows, columns", (rows, columns), "at least 2 each", "try 7, 7")
-    faults.check(2 <= zones <= rows * columns, "zones", zones, f"2 to {rows * columns}", "at most one per crossing")
+    whole_sides = is_whole(rows, 2) and is_whole(columns, 2)
+    faults.check(whole_sides, "rows, columns", (rows, columns), "whole numbers, at least 2 each", "try 7, 7")
+    crossings = rows * columns if is_whole(rows) and is_whole(columns) else None
+    whole(2, "at most one per crossing", most=crossings).note(faults, "zones", zones)
     positive("try 1.0").note(faults, "congestion", congestion)
     faults.raise_if_any()
     draw = Keys(seed).generator(Role.INSTANCE)

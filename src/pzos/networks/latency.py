@@ -16,7 +16,7 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-from pzos.base.checks import Faults, require
+from pzos.base.checks import Faults, frozen_array, frozen_indices, require
 from pzos.base.errors import InvalidInput
 from pzos.base.types import Matrix, Vector
 from pzos.games._compile import compiled, inlined
@@ -72,8 +72,11 @@ class Latency:
         integral: LinkFunction | None = None,
     ) -> Latency:
         """Return the same latencies with the user's own functions on ``links`` (all links by default)."""
-        chosen = np.arange(self.base.size) if links is None else np.unique(np.asarray(links, dtype=np.int64))
         faults = Faults("Latency.with_own")
+        given = frozen_indices(faults, "links", np.arange(self.base.size) if links is None else links)
+        if given is None:
+            raise faults.error()
+        chosen = np.unique(given)
         ok = chosen.size > 0 and int(chosen[0]) >= 0 and int(chosen[-1]) < self.base.size
         faults.check(ok, "links", chosen, f"link numbers from 0 to {self.base.size - 1}", "count links from 0")
         for name, function in (("cost", cost), ("slope", slope)):
@@ -191,14 +194,16 @@ def _quadrature(cost: LinkFunction, link: int, flow: float, panels: int = 16) ->
 
 
 def _same_length(where: str, **arrays: npt.ArrayLike) -> list[Vector]:
-    made = {name: np.atleast_1d(np.array(array, dtype=np.float64)) for name, array in arrays.items()}
-    size = max(array.size for array in made.values())
     faults = Faults(where)
+    given = {name: frozen_array(faults, name, array) for name, array in arrays.items()}
+    faults.raise_if_any()
+    made = {name: np.atleast_1d(array) for name, array in given.items() if array is not None}
+    size = max(array.size for array in made.values())
     for name, array in made.items():
         fits = array.ndim == 1 and array.size in (1, size)
         faults.check(fits, name, array, f"one number, or one per link ({size})", "give arrays of equal length")
     faults.raise_if_any()
-    return [np.ascontiguousarray(np.broadcast_to(array, (size,))) for array in made.values()]
+    return [np.array(np.broadcast_to(array, (size,))) for array in made.values()]
 
 
 def _checked(where: str, base: Vector, rise: Vector, capacity: Vector, power: Vector) -> Latency:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pzos.base.errors import MissingExtra
+from pzos.base.figures import new_figure
 from pzos.base.types import Matrix, Vector
 from pzos.networks.assignment import Assignment
 from pzos.networks.gap import sparse_graph
@@ -27,19 +27,13 @@ _FAINT = 0.01  # tolls below this share of the highest are drawn as none
 
 def draw_map(before: Assignment, after: Assignment, path: str | Path | None = None, *, title: str = "") -> Any:
     """Draw both equilibria side by side and return the figure; with ``path`` also save it (PNG, PDF, SVG)."""
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.cm import ScalarMappable
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise MissingExtra("matplotlib", "plot", "drawing a map") from error
+    figure, panels = new_figure(11.0, 5.6, purpose="drawing a map", ncols=2, sharex=True, sharey=True)
+    from matplotlib.cm import ScalarMappable
+
     network = after.network
     places = layout(network)
     toll = after.largest_toll
     scale, norm = _colours(toll)
-    figure = Figure(figsize=(11.0, 5.6), layout="constrained")
-    FigureCanvasAgg(figure)
-    panels = figure.subplots(1, 2, sharex=True, sharey=True)
     widest = max(float(before.flow.max()), float(after.flow.max()), 1e-12)
     for axes, state, shown, name in ((panels[0], before, 0 * toll, "before"), (panels[1], after, toll, "after")):
         _draw_links(axes, places, network, _WIDEST * state.flow / widest, shown, scale(norm(shown)))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from pzos.base.checks import Faults, at_least, require, whole
+from pzos.base.checks import Faults, at_least, frozen_array, frozen_indices, require, whole
 from pzos.base.types import Matrix, Vector
 from pzos.networks.demand import Demand, Indices, UserClass
 from pzos.networks.equilibrium.paths import Trips, out_of_reach
@@ -70,7 +70,10 @@ class Network:
         name: str = "network",
     ) -> Network:
         """Build a network from arrays with one entry per link; ``demand`` is a table of trips, or the classes."""
-        start, end = np.array(tail, dtype=np.int64).ravel(), np.array(head, dtype=np.int64).ravel()
+        faults = Faults("Network")
+        start, end = frozen_indices(faults, "tail", tail), frozen_indices(faults, "head", head)
+        if start is None or end is None:
+            raise faults.error()
         classes = _as_classes(demand)
         last_zone = max(group.demand.highest for group in classes)
         last = int(max(start.max(initial=0), end.max(initial=0), last_zone))
@@ -112,10 +115,11 @@ class Network:
         self, values_of_time: Iterable[float], shares: Iterable[float] | None = None, names: Iterable[str] = ()
     ) -> Network:
         """Return the network with its demand split into classes, one per value of time (equal shares by default)."""
-        worth = [float(value) for value in values_of_time]
-        parts = [1.0 / max(len(worth), 1)] * len(worth) if shares is None else [float(share) for share in shares]
-        labels = list(names) or [f"class {i + 1}" for i in range(len(worth))]
         faults = Faults("Network.with_classes")
+        worth = _listed(faults, "values_of_time", values_of_time)
+        parts = [1.0 / max(len(worth), 1)] * len(worth) if shares is None else _listed(faults, "shares", shares)
+        faults.raise_if_any()
+        labels = list(names) or [f"class {i + 1}" for i in range(len(worth))]
         faults.check(len(worth) > 0, "values_of_time", worth, "at least one number", "one per class")
         faults.check(len(parts) == len(worth) == len(labels), "shares", parts, f"{len(worth)} numbers", "one per class")
         faults.check(abs(sum(parts) - 1.0) < 1e-9, "shares", parts, "shares that add up to 1", "rescale them")
@@ -190,6 +194,14 @@ def _as_classes(demand: Any) -> tuple[UserClass, ...]:
     if isinstance(demand, Sequence) and demand and all(isinstance(item, UserClass) for item in demand):
         return tuple(demand)
     return (UserClass(Demand.from_matrix(demand)),)
+
+
+def _listed(faults: Faults, name: str, values: Iterable[float]) -> list[float]:
+    """Return the numbers of a list or of any other iterable, or note that they are none."""
+    array = frozen_array(faults, name, list(values) if isinstance(values, Iterable) else values)
+    if array is None or not faults.check(array.ndim == 1, name, array, "a list of numbers", "one per class"):
+        return []
+    return [float(value) for value in array]
 
 
 def _all_trips(network: Network) -> list[npt.NDArray[Any]]:

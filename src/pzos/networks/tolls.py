@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pzos.answers.oracle import Oracle
-from pzos.base.checks import Faults, at_least, number, positive
+from pzos.base.checks import Faults, at_least, frozen_array, frozen_indices, number, positive, require
 from pzos.base.errors import FollowerFailure
 from pzos.base.types import Matrix, Purpose, Query, Sense, Vector
 from pzos.networks.assignment import Assignment
@@ -92,8 +92,10 @@ def toll_problem(
     """
     chosen = chosen_links(network, links)
     faults = Faults("toll_problem")
-    paying = tuple(range(len(network.classes))) if classes is None else tuple(int(c) for c in classes)
     known = list(range(len(network.classes)))
+    wanted = frozen_indices(faults, "classes", known if classes is None else classes)
+    faults.raise_if_any()
+    paying = () if wanted is None else tuple(wanted.tolist())
     fine = bool(paying) and set(paying) <= set(known)
     faults.check(fine, "classes", classes, f"numbers out of {known}", "see .classes")
     _GAP.note(faults, "gap", gap)
@@ -145,6 +147,9 @@ def chosen_links(network: Network, links: Iterable[Any] | None) -> Indices:
     """Return the numbers of the tolled links, checked, in the order given."""
     if links is None:
         return np.arange(network.links)
+    require(
+        isinstance(links, Iterable), "toll_problem", "links", links, "a list of links", "leave it out for all links"
+    )
     numbers = np.array([network.link_number(link) for link in links], dtype=np.int64)
     faults = Faults("toll_problem")
     faults.check(numbers.size > 0, "links", [], "at least one link", "leave it out for all links")
@@ -169,10 +174,12 @@ def _weights(faults: Faults, objective: Any) -> dict[str, float] | None:
 
 def _per_link(faults: Faults, name: str, value: npt.ArrayLike, size: int) -> Vector:
     """Return one number per tolled link; a single number stands for all of them."""
-    array = np.array(value, dtype=np.float64)
-    if not faults.check(array.shape in ((), (size,)), name, array, f"one number, or {size}", "one per tolled link"):
+    array = frozen_array(faults, name, value)
+    if array is None or not faults.check(
+        array.shape in ((), (size,)), name, array, f"one number, or {size}", "one per tolled link"
+    ):
         return np.zeros(size)
-    return np.ascontiguousarray(np.broadcast_to(array, (size,)))
+    return np.array(np.broadcast_to(array, (size,)))
 
 
 def _domain(low: Vector, high: Vector) -> Domain:

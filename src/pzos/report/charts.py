@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pzos.base.errors import MissingExtra
+from pzos.base.figures import COLOURS
 from pzos.base.types import Vector
-from pzos.report.drawing import COLOURS
 from pzos.report.story import RoadMap, Story
 
 #: Different dashes as well, so that curves can be told apart without their colours.

@@ -40,7 +40,7 @@ from pzos.study.study import Study
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
-Prediction = Literal["pilot", "none"]
+PredictionSource = Literal["pilot", "none"]
 #: The fewest queries a certificate needs.
 FEWEST_QUERIES = 4 * FEWEST + 1
 #: Ridges tried for the prediction, and how a normal's step length is found.
@@ -116,7 +116,7 @@ class CertificateSolver(OneBatch[Certificate]):
     directions: int = 200
     radius: float | None = checked(positive("or None for delta").or_none(), default=None)
     confidence: float = checked(CONFIDENCE, default=0.95)
-    prediction: Prediction = checked(one_of(("pilot", "none"), "choose"), default="pilot")
+    prediction: PredictionSource = checked(one_of(("pilot", "none"), "choose"), default="pilot")
     foresee: Foresight | None = None
     answer_error: float = checked(at_least(0.0, "zero or more", "try 0.0"), default=0.0)
     projected: bool = True
@@ -229,7 +229,7 @@ def certify(
     queries: int = 401,
     radius: float | None = None,
     confidence: float = 0.95,
-    prediction: Prediction = "pilot",
+    prediction: PredictionSource = "pilot",
     foresee: Foresight | None = None,
     answer_error: float = 0.0,
     projected: bool = True,

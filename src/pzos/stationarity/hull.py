@@ -132,14 +132,14 @@ class HullSolver(OneBatch[HullReport]):
 
     delta: float = checked(positive("the radius of the ball"))
     points: int = checked(whole(1, "try points=21"), default=21)
-    step: float | None = None
+    step: float | None = checked(positive("or None").or_none(), default=None)
     projected: bool = True
 
     def __post_init__(self) -> None:
         faults = Faults("HullSolver")
         note_fields(faults, self)
-        ok = self.step is None or 0.0 < self.step <= self.delta
-        faults.check(ok, "step", self.step, f"a positive number, at most delta = {self.delta}", "or None")
+        if not faults.messages and self.step is not None:
+            faults.check(self.step <= self.delta, "step", self.step, f"at most delta = {self.delta}", "or None")
         faults.raise_if_any()
 
     def ask(self, task: Task, state: BatchState[HullReport]) -> Plan:

@@ -71,14 +71,14 @@ class LipschitzSolver(OneBatch[LipschitzEstimates]):
 
     radius: float = checked(positive("the size of the region"))
     pairs: int = checked(whole(1, "try pairs=100"), default=100)
-    step: float | None = None
+    step: float | None = checked(positive("or None").or_none(), default=None)
     confidence: float = checked(CONFIDENCE, default=0.95)
 
     def __post_init__(self) -> None:
         faults = Faults("LipschitzSolver")
         note_fields(faults, self)
-        ok = self.step is None or 0.0 < self.step <= self.radius
-        faults.check(ok, "step", self.step, f"a positive number, at most radius = {self.radius}", "or None")
+        if not faults.messages and self.step is not None:
+            faults.check(self.step <= self.radius, "step", self.step, f"at most radius = {self.radius}", "or None")
         faults.raise_if_any()
 
     def ask(self, task: Task, state: BatchState[LipschitzEstimates]) -> Plan:

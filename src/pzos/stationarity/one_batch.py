@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pzos.answers.oracle import Oracle
-from pzos.base.checks import Faults
+from pzos.base.checks import Faults, frozen_array
 from pzos.base.errors import FollowerFailure
 from pzos.base.types import Vector
 from pzos.methods.estimators import Answers, Plan
@@ -127,10 +127,12 @@ def known_at(where: str, known: Known, x: npt.ArrayLike | None) -> Known:
     """Return the known part of a problem with x in the place of x0."""
     if x is None:
         return known
-    point = np.atleast_1d(np.array(x, dtype=np.float64))
     faults = Faults(where)
+    array = frozen_array(faults, "x", x)
+    if array is None:
+        raise faults.error()
+    point = np.atleast_1d(array)
     if faults.check(point.shape == known.x0.shape, "x", point, f"{known.dimension} numbers, as x0", "check it"):
         faults.check(bool(np.isfinite(point).all()), "x", point, "finite numbers", "check the point")
     faults.raise_if_any()
-    point.flags.writeable = False
     return replace(known, x0=point)

@@ -20,7 +20,8 @@ import numpy as np
 from numpy.polynomial import chebyshev
 
 from pzos.base.checks import Faults, at_least
-from pzos.base.errors import MissingExtra, NotConverged
+from pzos.base.errors import NotConverged
+from pzos.base.figures import new_figure
 from pzos.base.types import LeaderValue, Matrix, Vector, dot
 from pzos.problem.leader import Leader, leader_from_functions
 from pzos.problem.problem import Problem
@@ -222,12 +223,7 @@ def partial_not_full() -> Example:
 
 def draw(example: Example, deltas: Vector, path: str | Path | None = None) -> Any:
     """Draw F and both subdifferentials at 0 against delta; returns the matplotlib figure, written to ``path``."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise MissingExtra("matplotlib", "plot", "drawing an example") from error
-    figure = Figure(figsize=(9.0, 3.5), layout="constrained")
-    left, right = figure.subplots(1, 2)
+    figure, (left, right) = new_figure(9.0, 3.5, purpose="drawing an example", ncols=2)
     grid = np.linspace(-1.5, 2.5, 401)
     left.plot(grid, [example.objective(float(x)) for x in grid])
     left.plot([0.0], [example.objective(0.0)], "o", color="tab:red")

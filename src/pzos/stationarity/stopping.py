@@ -61,13 +61,13 @@ class StopWhenStationary:
     share: float = checked(number(lambda v: 0.0 < v < 1.0, "a number between 0 and 1", "try 0.1"), default=0.1)
     first: int | None = checked(whole(2 * FEWEST, "or None").or_none(), default=None)
     growth: float = checked(at_least(1.0, "1 or more", "try 1.5"), default=1.5)
-    radius: float | None = None
+    radius: float | None = checked(positive("or None").or_none(), default=None)
 
     def __post_init__(self) -> None:
         faults = Faults("StopWhenStationary")
         note_fields(faults, self)
-        radius = self.radius is None or 0.0 < self.radius <= self.delta
-        faults.check(radius, "radius", self.radius, f"at most delta = {self.delta}", "or None")
+        if not faults.messages and self.radius is not None:
+            faults.check(self.radius <= self.delta, "radius", self.radius, f"at most delta = {self.delta}", "or None")
         faults.raise_if_any()
 
     def init(self, task: Task) -> WatchedState:

@@ -48,7 +48,7 @@ class Statistics:
     perturbed: int
 
     @classmethod
-    def of(cls, solvers: Iterable[Solver]) -> Statistics:
+    def of(cls, solvers: Iterable[RoutingSolver]) -> Statistics:
         """Add up the counts of the solvers of all threads."""
         counts = [solver.counts() for solver in list(solvers)]
         return cls(*(sum(column) for column in zip((0, 0, 0), *counts, strict=True)))
@@ -81,7 +81,7 @@ class Equilibrium:
         return f"Equilibrium(edges={self.flow.size}, columns={len(self.columns)}, gap={self.gap:.1e})"
 
 
-class Solver:
+class RoutingSolver:
     """The solver of one game in one thread; what it keeps only speeds up the next response.
 
     ``kernel(space, tolls)`` replaces a flat array of tolls by responses; 0, or where and how it failed.
