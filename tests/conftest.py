@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import faulthandler
+import os
 import signal
 import sys
 from collections.abc import Iterator
@@ -23,13 +24,18 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 PATIENCE = 900  # seconds; far more than the slowest test needs on a busy machine
+STDERR = pytest.StashKey[int]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.stash[STDERR] = os.dup(2)  # nothing is captured yet: what is written here is seen
 
 
 @pytest.fixture(autouse=True)
-def deadline() -> Iterator[None]:
+def deadline(request: pytest.FixtureRequest) -> Iterator[None]:
     """Fail a test that is still at it after :data:`PATIENCE`; without alarms (Windows) the whole run ends."""
     if not hasattr(signal, "SIGALRM"):
-        faulthandler.dump_traceback_later(PATIENCE, exit=True)
+        faulthandler.dump_traceback_later(PATIENCE, exit=True, file=request.config.stash[STDERR])
         yield
         faulthandler.cancel_dump_traceback_later()
         return

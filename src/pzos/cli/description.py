@@ -20,16 +20,20 @@ from pathlib import Path
 from typing import Any
 
 import pzos
-from pzos.base.checks import Faults
+from pzos.base.checks import Faults, instance_of
 from pzos.base.errors import InvalidInput, PzosError
+from pzos.durable.replay import open_whole
 from pzos.methods.default import choose
 from pzos.problem.leader import Leader
 from pzos.problem.problem import Problem, require_problem
 from pzos.problem.sets import Domain
+from pzos.study.study import Study
 
 _LIMITS = ("steps", "queries", "seconds", "target", "failure_rate")
 _PROBLEM_KEYS = ("leader", "follower", "x0", "set", "sense", "name")
 _KEYS = {*_PROBLEM_KEYS, *_LIMITS, "problem", "solver", "seed", "monitor", "study"}
+_TEXTS = ("leader", "problem", "name", "study")
+_TEXT = instance_of(str, "text", "put it in quotes")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -62,6 +66,8 @@ def read_description(path: Path) -> Description:
         faults.add(f"{key}: expected one of {', '.join(sorted(_KEYS))}; check the spelling")
     for key in () if "problem" in table else ("leader", "x0"):
         faults.check(key in table, key, None, f"an entry {key!r}", "pzos init --example  writes a study to start from")
+    for key in table.keys() & _TEXTS:
+        _TEXT.note(faults, key, table[key])
     faults.raise_if_any()
     folder = path.resolve().parent
     problem, has_follower = _problem(table, folder, str(path))
@@ -147,7 +153,12 @@ def made(name: str, folder: Path) -> Any:
     parameters = inspect.signature(found).parameters.values()
     needs = any(one.default is one.empty and one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)
                 for one in parameters)  # fmt: skip
-    return found if needs else found()
+    try:
+        return found if needs else found()
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        said = f"{type(error).__name__}: {error}"
+        raise InvalidInput(f"{name!r}: expected a function that makes what is named, but it fails ({said}); "
+                           "correct it, or check the name") from error  # fmt: skip
 
 
 def made_from(entry: Any, where: str, key: str) -> Any:
@@ -222,3 +233,12 @@ def sources(where: str, studies: list[Path], args: argparse.Namespace) -> list[S
         faults.check(source.path.is_file(), "STUDY", str(source.path), "a study that was begun", "begin it: pzos init")
     faults.raise_if_any()
     return found
+
+
+def look_at(source: Source, *, limited: bool = False) -> Study:
+    """Open a study to see everything in its file, which ends it; if ``limited``, the limits described say where."""
+    settings = {"steps": None, **source.settings}
+    if not limited:
+        settings = {name: value for name, value in source.settings.items() if name not in _LIMITS}
+    problem = require_problem("study", source.problem)
+    return open_whole(source.path, problem.known(), source.solver, **settings)

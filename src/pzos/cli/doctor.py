@@ -26,6 +26,8 @@ EXTRAS: Mapping[str, tuple[tuple[str, str], ...]] = {
     "cli": (("rich", "progress bars, pzos watch"),),
     "dask": (("distributed", "clusters"),),
     "dataframe": (("pandas", "tables"),),
+    "parquet": (("pyarrow", "pzos export to Parquet"),),
+    "generator": (("gest-api", "pzos as a generator of the gest standard"),),
     "traffic": (("uxsim", "a traffic simulator as follower"),),
     "sumo": (("libsumo", "SUMO as follower"),),
     "aequilibrae": (("aequilibrae", "a transport model as follower"),),

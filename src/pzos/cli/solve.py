@@ -1,8 +1,9 @@
 """``pzos solve PROBLEM``: :func:`pzos.solve` in one go, here, in worker processes or on a Dask cluster.
 
 PROBLEM is a TOML file (see ``pzos init``) or a problem named as ``module:name`` or ``file.py:name``. A solver is named
-in the TOML file, or by ``--solver`` with ``--step``, ``--radius`` and ``--batch``; without one the default method is
-used, and the result ends with its certificate. Nothing is kept; for a run that survives a crash use ``pzos run``.
+in the TOML file, or for a problem given by name by ``--solver`` with ``--step``, ``--radius`` and ``--batch``; without
+one the default method is used, and the result ends with its certificate. Nothing is kept; for a run that survives a
+crash use ``pzos run``.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from pzos.solving import solve
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of ``pzos solve``."""
     parser.add_argument("study", metavar="PROBLEM", help="STUDY.toml, module:name or file.py:name")
-    parser.add_argument("--solver", help="the method, for a problem given by name (it is chosen)")
+    parser.add_argument("--solver", help="the method (it is chosen), not with a TOML file, which names its own")
     parser.add_argument("--step", type=float, help="its step size")
     parser.add_argument("--radius", type=float, help="its smoothing radius")
     parser.add_argument("--batch", type=int, help="its directions per step")
@@ -46,16 +47,18 @@ def run(args: argparse.Namespace) -> int:
 
 def _asked(args: argparse.Namespace) -> tuple[Problem, Any, dict[str, Any]]:
     """Return what is to be solved, by which solver (None: the default), and the settings of the TOML file."""
+    options = {name: getattr(args, name) for name in ("solver", "step", "radius", "batch")}
+    options = {name: value for name, value in options.items() if value is not None}
+    named = " and ".join(f"--{name}" for name in options)
     if args.study.endswith(".toml"):
+        if options:
+            raise InvalidInput(f"solve: {named}: expected none with a TOML file; write it in its table [solver]")
         description = read_description(Path(args.study))
         require_follower(args, description)
         return description.problem, None if description.by_default else description.solver, description.settings
     problem = named_problem("solve: ", args.study, Path.cwd())
-    given: dict[str, Any] = {"step": args.step, "radius": args.radius, "batch": args.batch}
-    options = {name: value for name, value in given.items() if value is not None}
     if args.solver is not None:
-        return problem, made_from({"kind": args.solver, **options}, "solve", "--solver"), {}
+        return problem, made_from({"kind": options.pop("solver"), **options}, "solve", "--solver"), {}
     if options:
-        named = " and ".join(f"--{name}" for name in options)
         raise InvalidInput(f"solve: {named}: expected the method it is for; add --solver PZOS, or leave it out")
     return problem, None, {}

@@ -24,7 +24,7 @@ from pzos.answers.oracle import Oracle
 from pzos.base.checks import aligned
 from pzos.base.errors import InvalidInput, MissingExtra
 from pzos.base.types import Query
-from pzos.cli.description import Description, read_description
+from pzos.cli.description import Description, look_at, read_description
 from pzos.cli.printing import add_json, emit, sparkline
 from pzos.durable.log import read_study, recover as save_intact
 from pzos.durable.replay import summary
@@ -143,7 +143,7 @@ def status(args: argparse.Namespace) -> int:
     if args.study.suffix != ".toml":
         return _status_of_file(args)
     description = read_description(args.study)
-    with look_at(description) as study:
+    with look_at(description, limited=True) as study:
         result = study.result()
         data = {"study": str(description.path), **result_data(result, study.ask())}
     rows = [("study", str(description.path)), *result.rows(), *moved_rows(summary(description.path).difference)]
@@ -293,13 +293,6 @@ def limits_of(args: argparse.Namespace) -> dict[str, Any]:
     """Return the limits given on the command line."""
     given = {name: getattr(args, name, None) for name in ("steps", "queries")}
     return {name: value for name, value in given.items() if value is not None}
-
-
-def look_at(description: Description) -> Study:
-    """Open a study to look at it, with every step it has taken (``pzos resume --steps`` may have taken more)."""
-    taken = summary(description.path).steps if description.path.exists() else 0
-    longer = {"steps": taken} if taken > description.settings.get("steps", taken) else {}
-    return open_study(description, read_only=True, **longer)
 
 
 def open_study(description: Description, *, read_only: bool = False, **limits: Any) -> Study:

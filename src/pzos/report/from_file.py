@@ -17,6 +17,7 @@ import numpy as np
 
 from pzos.base.types import Purpose, Sense, Vector
 from pzos.durable.log import StoredAnswer, read_study
+from pzos.durable.replay import open_whole
 from pzos.report import story
 from pzos.report.story import EMPTY, Curve, Motion, Rows, Story
 from pzos.stationarity.certificate import kept_at, kept_beside
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from pzos.study.result import Result
 
 _AT_ITERATES = (Purpose.ITERATE.value, Purpose.TRIAL.value, Purpose.MONITOR.value)
-_NO_LIMIT = 2**62
 
 
 class Contents(NamedTuple):
@@ -98,15 +98,9 @@ def story_of_file(path: Path, problem: Problem | None = None, solver: Any = None
 
 
 def _replayed(contents: Contents, problem: Problem | None, solver: Any) -> Result | None:
-    from pzos.study.study import Study
-
     if problem is None or solver is None or "CertificateSolver" in str(contents.solver.get("type", "")):
         return None
-    settings = {"seed": contents.identity.get("seed", 0), "monitor": contents.identity.get("monitor", True)}
-    last = max((row.step for row in contents.rows), default=0)
-    ended = any(row.final and row.step == last for row in contents.rows)
-    steps = last if ended and last else _NO_LIMIT  # a file does not hold the limits of the run that wrote it
-    with Study.open(contents.path, problem.known(), solver, read_only=True, steps=steps, **settings) as study:
+    with open_whole(contents.path, problem.known(), solver) as study:
         result = study.result()
         beside = kept_beside(contents.path, study)
     if beside is None:

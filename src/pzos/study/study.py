@@ -11,13 +11,13 @@ import os
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from math import isfinite
+from math import inf, isfinite
 from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from pzos.base.checks import Faults, check_fields, checked, instance_of, number, shown, whole
+from pzos.base.checks import Faults, check_fields, checked, instance_of, number, one_of, shown, whole
 from pzos.base.errors import InvalidAnswer, InvalidInput, InvalidLeader
 from pzos.base.keys import Keys
 from pzos.base.types import CACHED_SECONDS, Purpose, Query, Response, Vector, all_finite, float_array
@@ -41,6 +41,7 @@ DEFAULT_STEPS = 1000
 FEWEST_JUDGED = 20
 
 
+_MONITOR = one_of((True, False))
 _NO_LIMIT = "or None for no limit"
 _COUNT = {name: whole(1, f"try {name}=300, {_NO_LIMIT}").or_none() for name in ("steps", "queries")}
 _DURATION = number(lambda value: value > 0, "a positive number", f"try seconds=60, {_NO_LIMIT}", finite=False).or_none()
@@ -103,11 +104,12 @@ class Study:
         SOLVER.note(faults, "solver", solver)
         limits = faults.made(Limits, steps, queries, seconds, target, failure_rate)
         keys = faults.made(Keys, seed)
+        _MONITOR.note(faults, "monitor", monitor)
         faults.raise_if_any()
         self.known = known
         self.solver = solver
         self.limits = limits
-        self.monitor = bool(monitor)
+        self.monitor = monitor
         self.task = Task(known, keys)
         self.trace = Trace()
         self.state: State = solver.init(self.task)
@@ -119,7 +121,7 @@ class Study:
         self._kept: dict[int, list[Event]] = {}  # what a replay still has for steps to come
         self._differs: _Differs | None = None
         self._replaying = False
-        self._timed = True
+        self._replay_limits = replace(limits, seconds=inf)
         self._stop: Stop | None = None
         self._finished = False
         self._plan: Plan | None = None
@@ -230,7 +232,7 @@ class Study:
             return Stop.STEPS
         if limits.queries is not None and self.queries >= limits.queries:
             return Stop.QUERIES
-        if limits.seconds is not None and self._timed and self.elapsed >= limits.seconds:
+        if limits.seconds is not None and self.elapsed >= limits.seconds:
             return Stop.SECONDS
         if limits.fails_too_often(self.failures, self.queries + self.monitoring):
             return Stop.FAILURES
@@ -402,7 +404,7 @@ class Study:
         self._keeper = keeper
         keeper.asked([query for query in self._open if self._answers[query.index] is None])
 
-    def replay(self, events: Iterable[Event], differs: _Differs | None = None) -> float:
+    def replay(self, events: Iterable[Event], differs: _Differs | None = None, *, whole: bool = False) -> float:
         """Rebuild a fresh study from what was kept of it, in any order; returns the largest :attr:`difference`.
 
         Answers belong to the points they were asked at: where this study computes other bits, the stored point is
@@ -410,8 +412,11 @@ class Study:
 
         A recovered study may have gaps. Its replay halts at the first one, and goes on by itself when the queries
         there have been answered again: no answer that was kept is ever asked for a second time. The wall-time limit
-        is left out (how long it took is no property of the trajectory) until only the closing answer is left.
+        is left out (how long it took is no property of the trajectory) until only the closing answer is left; with
+        ``whole`` every limit is, so that none cuts off what was kept.
         """
+        if whole:
+            self._replay_limits = Limits(seconds=inf)
         for event in events:
             self._kept.setdefault(event.query.step, []).append(event)
         self._differs = differs
@@ -421,11 +426,11 @@ class Study:
 
     def _resume(self) -> None:
         """Tell what was kept of the steps from here on, as far as it goes without a gap."""
-        elapsed, self._replaying, self._timed = self.elapsed, True, False
+        elapsed, limits, self._replaying, self.limits = self.elapsed, self.limits, True, self._replay_limits
         try:
             while (kept := self._kept.pop(self._step, None)) and not self._finished:
-                if all(event.closing for event in kept):
-                    self._timed = True
+                if not self._kept and all(event.closing for event in kept):
+                    self.limits = limits
                     self.set_clock(elapsed)
                 self.ask()
                 for event in self._recognised(kept):
@@ -436,7 +441,7 @@ class Study:
                 if self._missing:
                     break
         finally:
-            self._replaying, self._timed = False, True
+            self._replaying, self.limits = False, limits
             self.set_clock(elapsed)
         if self._finished:
             self._kept.clear()
