@@ -28,7 +28,8 @@ def loaded_by(program: str) -> set[str]:
     whole = (
         f"import sys, json; sys.path.insert(0, {SOURCE!r}); {program}; sys.stdout.write(json.dumps(list(sys.modules)))"
     )
-    bare = {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE_")}  # it loads modules too
+    # Coverage would load modules of its own.
+    bare = {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE_")}
     command = [sys.executable, "-I", "-c", whole]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=300, env=bare)
     return set(json.loads(done.stdout))
