@@ -17,13 +17,6 @@ SOLVER = pzos.PZOS(step=0.05, radius=0.1)
 
 
 @pytest.fixture
-def study(tmp_path: Path) -> Path:
-    path = tmp_path / "small.study"
-    pzos.solve(problem(), SOLVER, steps=8, path=path)
-    return path
-
-
-@pytest.fixture
 def named(tmp_path: Path) -> str:
     path = tmp_path / "watched_model.py"
     path.write_text("from instances import problem as make\nproblem = make()\n", encoding="utf-8")
