@@ -21,8 +21,8 @@ import numpy as np
 import scipy
 
 import pzos
-from pzos.cli.bench import shown
 from testbed.cases import make
+from testbed.command import shown
 from testbed.table import BUDGETS, METHODS, Curve, curve, run_table, summary
 
 SECURITY = {

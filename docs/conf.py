@@ -48,7 +48,7 @@ python_use_unqualified_type_names = True
 nitpick_ignore_regex = [
     ("py:.*", r"(?!pzos\.).*"),  # types of numpy and of the standard library have no pages here
     ("py:.*", r"pzos\..*\.(_\w+(\..*)?|[A-Z])"),  # private modules and bases, type variables
-    ("py:.*", r"pzos\.(models|solvers\.trust_\w+)\..*"),  # the inside of a method
+    ("py:.*", r"pzos\.(methods\.(response_model|trust_region)|networks\.equilibrium)\..*"),  # the inside of a method
 ]
 
 #: The gallery in the order it is best read; what is not named comes last.

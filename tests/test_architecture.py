@@ -49,7 +49,7 @@ FRONT_DOOR = "__init__"
 OUTSIDE = {
     "jax": ("problem/autodiff.py",),
     "torch": ("problem/autodiff.py",),
-    "matplotlib": ("report/", "experiments/", "networks/maps.py", "stationarity/piecewise.py"),
+    "matplotlib": ("base/figures.py", "experiments/", "networks/maps.py"),
     "mpl_toolkits": ("report/", "experiments/"),
     "rich": ("study/run.py", "cli/", "report/", "experiments/"),
     "plotly": ("report/",),

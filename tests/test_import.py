@@ -5,6 +5,7 @@ from __future__ import annotations
 import doctest
 import importlib
 import json
+import os
 import pkgutil
 import subprocess
 import sys
@@ -27,7 +28,10 @@ def loaded_by(program: str) -> set[str]:
     whole = (
         f"import sys, json; sys.path.insert(0, {SOURCE!r}); {program}; sys.stdout.write(json.dumps(list(sys.modules)))"
     )
-    done = subprocess.run([sys.executable, "-I", "-c", whole], capture_output=True, text=True, check=True)
+    # Coverage would load modules of its own.
+    bare = {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE_")}
+    command = [sys.executable, "-I", "-c", whole]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=300, env=bare)
     return set(json.loads(done.stdout))
 
 

@@ -156,3 +156,8 @@ def test_all_faults_of_the_limits_are_told_at_once_and_once() -> None:
     assert text.startswith("Study: 5 faults")
     for name in ("steps = 0", "queries = 1.5", "seconds = -1", "target = nan", "seed = -1"):
         assert text.count(name) == 1
+
+
+def test_a_tolerance_that_is_none_is_refused_before_any_query() -> None:
+    with pytest.raises(InvalidInput, match=r"solve: tolerance = 'x': expected a pzos\.Tolerance"):
+        pzos.solve(problem(), SOLVER, steps=1, tolerance="x")  # type: ignore[arg-type]

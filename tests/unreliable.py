@@ -38,10 +38,11 @@ def blas_threads(_: object) -> list[int]:
 
 
 class UnsendableError(Exception):
-    """An exception that pickle cannot rebuild."""
+    """An exception that pickle can neither rebuild nor write, whatever helpers other packages have registered."""
 
     def __init__(self, first: str, second: str) -> None:
         super().__init__(f"{first} {second}")
+        self.reason = lambda: first
 
 
 def crash_unsendably(x: object) -> None:

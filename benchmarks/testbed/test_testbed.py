@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import csv
+import runpy
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,6 +17,8 @@ from testbed.command import shown
 from testbed.table import METHODS, Curve, curve, profile, run_table, stacked, summary
 
 PACKAGES = {"pycma": "cma", "nevergrad": "nevergrad", "py-bobyqa": "pybobyqa", "dfo-ls": "dfols", "pounders": "ibcdfo"}
+
+BENCHMARKS = Path(__file__).resolve().parents[1]
 
 
 @pytest.fixture(scope="module")
@@ -156,3 +160,15 @@ def test_the_command_names_what_it_does_not_know():
     )
     assert done.returncode != 0
     assert "chess" in done.stderr
+
+
+@pytest.mark.parametrize("path", sorted(BENCHMARKS.glob("*.py")), ids=lambda path: path.stem)
+def test_every_benchmark_can_be_loaded(path, monkeypatch):
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    try:
+        names = runpy.run_path(str(path), run_name="loaded")
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.split(".")[0] in ("pzos", "testbed") or (BENCHMARKS / error.name).exists():
+            raise
+        pytest.skip(f"needs {error.name}")
+    assert names["__doc__"]

@@ -1,76 +1,16 @@
 """The public names of pzos, each once, grouped by what a user does; loaded on first use."""
 
+# Rooms
 from . import games as games, networks as networks, stationarity as stationarity, testing as testing
-from .answers.cache import Cached as Cached
-from .answers.cluster import DaskExecutor as DaskExecutor, Renewed as Renewed, as_executor as as_executor
-from .answers.command import CommandFollower as CommandFollower
-from .answers.failures import Tolerance as Tolerance, TolerantOracle as TolerantOracle
-
-# Where answers come from
-from .answers.oracle import Oracle as Oracle
-from .answers.workers import Workers as Workers
-from .base.errors import (
-    DamagedStudy as DamagedStudy,
-    DifferentStudy as DifferentStudy,
-    FollowerFailure as FollowerFailure,
-    FollowerTimeout as FollowerTimeout,
-    InvalidAnswer as InvalidAnswer,
-    InvalidInput as InvalidInput,
-    InvalidLeader as InvalidLeader,
-    MissingExtra as MissingExtra,
-    NotConverged as NotConverged,
-    PzosError as PzosError,
-    StudyBusy as StudyBusy,
-    StudyFileError as StudyFileError,
-)
-from .base.keys import Keys as Keys
-
-# Types, errors, random numbers
-from .base.types import LeaderValue as LeaderValue, Purpose as Purpose, Query as Query, Response as Response
-
-# Other interfaces
-from .integrations.gest import PzosGenerator as PzosGenerator
-from .methods.estimators import (
-    black_box_estimate as black_box_estimate,
-    partial_estimate as partial_estimate,
-    predicted_estimate as predicted_estimate,
-)
-from .methods.memory import MemoryPZOS as MemoryPZOS, SecantPZOS as SecantPZOS
-
-# What methods are built from
-from .methods.predictions import (
-    BlendPrediction as BlendPrediction,
-    FittingMemory as FittingMemory,
-    LeaderPrediction as LeaderPrediction,
-    ModelPrediction as ModelPrediction,
-    PairMemory as PairMemory,
-    RegressionMemory as RegressionMemory,
-    SecantMemory as SecantMemory,
-    ZeroPrediction as ZeroPrediction,
-)
-from .methods.probes import (
-    Central as Central,
-    Cycled as Cycled,
-    Independent as Independent,
-    Midpoint as Midpoint,
-    OneSided as OneSided,
-    Orthogonal as Orthogonal,
-)
-
-# Methods
-from .methods.smoothing import PZOS as PZOS, ZOS as ZOS
-from .methods.solver import Stop as Stop
-from .methods.steps import Constant as Constant, Diminishing as Diminishing, DoG as DoG, DoWG as DoWG
-from .methods.trust_region.solver import CompositeTrustRegion as CompositeTrustRegion
-from .problem.autodiff import leader_from_jax as leader_from_jax, leader_from_torch as leader_from_torch
-from .problem.follower import Answer as Answer, batched as batched, seeded as seeded
 
 # The problem: what is known, what is queried, where the leader may go
 from .problem.leader import (
-    Leader as Leader,
     check_leader as check_leader,
+    Leader as Leader,
     leader_from_functions as leader_from_functions,
 )
+from .problem.autodiff import leader_from_jax as leader_from_jax, leader_from_torch as leader_from_torch
+from .problem.follower import Answer as Answer, batched as batched, seeded as seeded
 from .problem.problem import Known as Known, Problem as Problem
 from .problem.sets import (
     Ball as Ball,
@@ -91,12 +31,73 @@ from .problem.structure import (
 
 # Solve it: in one call, or by hand
 from .solving import maximize as maximize, minimize as minimize, solve as solve
+from .study.study import Study as Study
+from .study.run import drive as drive, iterate as iterate
+from .study.result import Record as Record, Result as Result, Trace as Trace
+from .methods.solver import Stop as Stop
+
+# Methods
+from .methods.smoothing import PZOS as PZOS, ZOS as ZOS
+from .methods.memory import MemoryPZOS as MemoryPZOS, SecantPZOS as SecantPZOS
+from .methods.trust_region.solver import CompositeTrustRegion as CompositeTrustRegion
+
+# What methods are built from
+from .methods.steps import Constant as Constant, Diminishing as Diminishing, DoG as DoG, DoWG as DoWG
+from .methods.probes import (
+    Central as Central,
+    Cycled as Cycled,
+    Independent as Independent,
+    Midpoint as Midpoint,
+    OneSided as OneSided,
+    Orthogonal as Orthogonal,
+)
+from .methods.predictions import (
+    BlendPrediction as BlendPrediction,
+    FittingMemory as FittingMemory,
+    LeaderPrediction as LeaderPrediction,
+    ModelPrediction as ModelPrediction,
+    PairMemory as PairMemory,
+    RegressionMemory as RegressionMemory,
+    SecantMemory as SecantMemory,
+    ZeroPrediction as ZeroPrediction,
+)
+from .methods.estimators import (
+    black_box_estimate as black_box_estimate,
+    partial_estimate as partial_estimate,
+    predicted_estimate as predicted_estimate,
+)
+
+# Where answers come from
+from .answers.oracle import Oracle as Oracle
+from .answers.command import CommandFollower as CommandFollower
+from .answers.cache import Cached as Cached
+from .answers.failures import Tolerance as Tolerance, TolerantOracle as TolerantOracle
+from .answers.workers import Workers as Workers
+from .answers.cluster import as_executor as as_executor, DaskExecutor as DaskExecutor, Renewed as Renewed
 
 # How stationary is it
 from .stationarity.certificate import certify as certify
 from .stationarity.stopping import StopWhenStationary as StopWhenStationary
-from .study.result import Record as Record, Result as Result, Trace as Trace
-from .study.run import drive as drive, iterate as iterate
-from .study.study import Study as Study
+
+# Other projects' interfaces
+from .integrations.gest import PzosGenerator as PzosGenerator
+
+# Types, errors, random numbers
+from .base.types import LeaderValue as LeaderValue, Purpose as Purpose, Query as Query, Response as Response
+from .base.errors import (
+    DamagedStudy as DamagedStudy,
+    DifferentStudy as DifferentStudy,
+    FollowerFailure as FollowerFailure,
+    FollowerTimeout as FollowerTimeout,
+    InvalidAnswer as InvalidAnswer,
+    InvalidInput as InvalidInput,
+    InvalidLeader as InvalidLeader,
+    MissingExtra as MissingExtra,
+    NotConverged as NotConverged,
+    PzosError as PzosError,
+    StudyBusy as StudyBusy,
+    StudyFileError as StudyFileError,
+)
+from .base.keys import Keys as Keys
 
 __version__: str

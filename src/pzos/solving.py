@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy.typing as npt
 
 from pzos.answers.oracle import Oracle
-from pzos.base.checks import Faults, whole
+from pzos.base.checks import Faults, instance_of, whole
 from pzos.base.types import Purpose
 from pzos.methods.solver import AnySolver, Certifiable, Stop
 from pzos.problem.follower import Follower
@@ -64,6 +64,10 @@ def solve(
     """
     require_problem("solve", problem)
     known = problem.known()
+    if tolerance is not None:
+        from pzos.answers.failures import Tolerance
+
+        instance_of(Tolerance, "a pzos.Tolerance", "or None").require("solve", "tolerance", tolerance)
     explanation = ""
     if solver is None:
         from pzos.methods.default import choose
@@ -71,15 +75,8 @@ def solve(
         solver, explanation = choose(known, queries if queries is not None else steps)
         certificate = True if certificate is None else certificate
     wanted = _certificate_queries(certificate, solver)
-    settings: dict[str, Any] = {
-        "seed": seed,
-        "steps": steps,
-        "queries": queries,
-        "seconds": seconds,
-        "target": target,
-        "failure_rate": None if tolerance is None else tolerance.failure_rate,
-        "monitor": monitor,
-    }
+    settings: dict[str, Any] = {"seed": seed, "steps": steps, "queries": queries, "seconds": seconds, "target": target}
+    settings |= {"failure_rate": None if tolerance is None else tolerance.failure_rate, "monitor": monitor}
     study = Study(known, solver, **settings) if path is None else Study.open(path, known, solver, **settings)
     with study, _oracle(problem.follower, seed, executor, tolerance) as oracle:
         result = replace(drive(study, oracle, progress=progress), explanation=explanation)

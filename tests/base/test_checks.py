@@ -17,6 +17,7 @@ from pzos.base.checks import (
     Faults,
     FileFaults,
     Must,
+    aligned,
     as_rows,
     at_least,
     check_entries,
@@ -24,6 +25,7 @@ from pzos.base.checks import (
     checked,
     frozen_array,
     frozen_bounds,
+    frozen_indices,
     frozen_numbers,
     frozen_vector,
     instance_of,
@@ -34,6 +36,7 @@ from pzos.base.checks import (
     one_of,
     positive,
     read_lines,
+    require,
     set_fields,
     shaped_rows,
     shown,
@@ -181,6 +184,13 @@ def test_none_may_be_allowed() -> None:
     must = whole(1, "try 1").or_none()
     assert noted(must, None) == noted(must, 1) == []
     assert noted(must, 0) == noted(whole(1, "try 1"), 0)
+
+
+def test_one_condition_is_required_at_once() -> None:
+    require(True, "assign", "gap", 2.0, "a number below 1", "try 0.5")
+    with pytest.raises(InvalidInput, match=r"^assign: gap = 2\.0: expected a number below 1; try 0\.5$") as caught:
+        require(np.bool_(False), "assign", "gap", 2.0, "a number below 1", "try 0.5")
+    assert len(caught.value.faults) == 1
 
 
 def test_one_argument_is_required_at_once() -> None:
@@ -398,3 +408,20 @@ def test_faults_of_parts_become_faults_of_the_whole() -> None:
     faults.made(lambda: frozen_bounds("Box", 1.0, 0.0))
     assert [message.split(" = ")[0] for message in faults.messages] == ["attempts", "wait", "upper"]
     assert faults.error().faults == tuple(faults.messages)
+
+
+def test_columns_line_up() -> None:
+    assert aligned([("a", "1"), ("long", "2")]) == "a     1\nlong  2"
+    assert aligned([("a", "1")], width=3) == "a    1"
+
+
+def test_indices_are_whole_numbers() -> None:
+    faults = Faults("call")
+    found = frozen_indices(faults, "links", [[2.0, 1.0]])
+    assert found is not None
+    assert (found.tolist(), found.dtype, faults.messages) == ([2, 1], np.dtype(np.int64), [])
+    for value in ("x", [0.5], [np.nan], [np.inf]):
+        assert frozen_indices(faults, "links", value) is None
+    assert [message.split(":")[0] for message in faults.messages] == [
+        "links = 'x'", "links[0] = 0.5", "links[0] = nan", "links[0] = inf",
+    ]  # fmt: skip

@@ -6,15 +6,19 @@ from pathlib import Path
 
 import pytest
 
-from pzos.base.errors import InvalidInput
 from pzos.cli import bench
 from pzos.cli.main import main
 
 
-def test_without_a_checkout_it_says_how_to_get_one(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(bench, "_BENCHMARKS", tmp_path)
-    with pytest.raises(InvalidInput, match="clone the project"):
-        bench._testbed()
+def test_without_a_checkout_it_says_how_to_get_one(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(bench, "_TESTBED", tmp_path / "testbed")
+    assert main(["bench"]) == 2
+    assert "clone the project" in capsys.readouterr().err
+    with pytest.raises(SystemExit) as left:
+        main(["bench", "--help"])
+    assert left.value.code == 0
 
 
 def test_its_options_are_those_of_the_test_bed(capsys: pytest.CaptureFixture[str]) -> None:

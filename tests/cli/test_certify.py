@@ -7,6 +7,7 @@ import pzos
 from pzos.base.errors import InvalidInput
 from pzos.cli import certify
 from pzos.cli.description import load
+from pzos.cli.main import main
 from pzos.study.run import drive
 
 GAME = """
@@ -66,6 +67,23 @@ def test_a_toml_file_names_everything(game: Path, tmp_path: Path, capsys: pytest
         result = drive(study, pzos.Oracle(problem.follower), progress=False)
     assert certify.run(parsed(str(toml), "--delta", "0.5", "--queries", "101", "--at", "best")) == 0
     assert capsys.readouterr().out == f"{result.certify(problem, delta=0.5, queries=101, at='best')!r}\n"
+
+
+@pytest.mark.parametrize(("at", "seed"), [("last", 0), ("best", 3)])
+def test_the_point_is_that_of_the_whole_file(at: str, seed: int, game: Path, tmp_path: Path, capsys) -> None:
+    (tmp_path / "more.toml").write_text(
+        f'problem = "game:problem"\nsteps = 4\nseed = {seed}\n[solver]\nkind = "PZOS"\nstep = 0.05\nradius = 0.05\n'
+    )
+    assert main(["run", str(tmp_path / "more.toml")]) == 0
+    assert main(["resume", str(tmp_path / "more.toml"), "--steps", "9"]) == 0
+    problem, solver = load("game:problem", tmp_path), load("game:solver", tmp_path)()
+    expected = pzos.solve(problem, solver, steps=9, seed=seed).certify(problem, delta=0.5, queries=101, at=at)
+    alone = ["more.study", "--problem", f"{game}:problem", "--solver", f"{game}:solver"]
+    for study, *named in (["more.toml"], alone):
+        capsys.readouterr()
+        words = [str(tmp_path / study), *named, "--delta", "0.5", "--queries", "101", "--at", at]
+        assert main(["certify", *words]) == 0
+        assert capsys.readouterr().out == f"{expected!r}\n"
 
 
 def test_a_study_file_alone_is_not_enough(game: Path, tmp_path: Path) -> None:

@@ -50,19 +50,10 @@ def test_a_missing_extra_comes_with_its_remedy_and_a_missing_need_fails(
     assert "! numba" in said
 
 
-def test_every_extra_it_advises_exists() -> None:
-    import tomllib
-    from pathlib import Path
-
-    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8"))
-    extras = set(project["project"]["optional-dependencies"])
-    advised = set(doctor.EXTRAS) - {"(always)", "networks"}
-    assert advised <= extras
-
-
 def test_the_extras_named_are_those_of_the_package() -> None:
     project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    assert set(doctor.EXTRAS) - {"(always)"} <= set(project["optional-dependencies"])
+    for_developers = {"docs", "peers", "qp", "all", "test"}
+    assert set(doctor.EXTRAS) - {"(always)"} == set(project["optional-dependencies"]) - for_developers
 
 
 def test_compiling_ahead_is_a_finding_of_its_own(monkeypatch: pytest.MonkeyPatch, capsys) -> None:

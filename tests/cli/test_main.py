@@ -8,6 +8,7 @@ import sys
 import pytest
 
 import pzos
+from instances import problem as game
 from pzos.base.errors import InvalidInput
 from pzos.cli import main as cli
 
@@ -44,6 +45,19 @@ def test_every_command_explains_itself(name, capsys):
         cli.main([name, "--help"])
     assert left.value.code == 0
     assert cli.COMMANDS[name].summary.split()[0] in capsys.readouterr().out
+
+
+def test_files_that_cannot_be_written_are_named_in_one_line(tmp_path, capsys):
+    (tmp_path / "taken").write_text("")
+    pzos.Study.open(tmp_path / "some.study", game().known(), pzos.PZOS(), steps=1).close()
+    for place, words in (
+        (tmp_path / "taken", ["demo", "--out"]),
+        (tmp_path / "nowhere" / "x.csv", ["export", str(tmp_path / "some.study")]),
+    ):
+        assert cli.main([*words, str(place)]) == 2
+        said = capsys.readouterr().err
+        assert said.startswith(f"pzos {words[0]}: {place}: ")
+        assert said.count("\n") == 1
 
 
 def test_errors_are_one_line_and_interrupts_have_their_code(monkeypatch, capsys):

@@ -25,11 +25,6 @@ def test_a_long_course_keeps_its_ends() -> None:
     assert (falling[0], falling[-1], len(falling)) == ("█", "▁", 60)
 
 
-def test_columns_line_up() -> None:
-    assert printing.aligned([("a", "1"), ("long", "2")]) == "a     1\nlong  2"
-    assert printing.aligned([("a", "1")], width=3) == "a    1"
-
-
 def test_numbers_that_json_does_not_know_become_null() -> None:
     text = printing.as_json({"a": [1.5, math.nan, (math.inf, 2)], "b": "nan", "c": True})
     assert json.loads(text) == {"a": [1.5, None, [None, 2]], "b": "nan", "c": True}

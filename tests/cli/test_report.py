@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 import pzos
-from instances import problem
 from pzos.cli.main import main
 
 SOLVER = pzos.PZOS(step=0.05, radius=0.1)
@@ -18,13 +17,6 @@ from instances import problem as make
 problem = make()
 solver = pzos.PZOS(step=0.05, radius=0.1)
 """
-
-
-@pytest.fixture
-def study(tmp_path: Path) -> Path:
-    path = tmp_path / "small.study"
-    pzos.solve(problem(), SOLVER, steps=8, path=path)
-    return path
 
 
 @pytest.fixture

@@ -38,6 +38,10 @@ def problem():
 
 broken = pzos.Problem(leader, often_failing, x0=[1.0, 2.0], name="gaps")
 nothing = 3
+
+
+def cost(x=None, y=None):
+    return x @ y
 """
 STUDY = """
 name = "gaps"
@@ -132,6 +136,11 @@ def test_failures_are_tolerated_as_in_python(folder: Path) -> None:
     [
         (("model.py:problem", "--step", "0.1", "--batch", "2"), "--step and --batch: expected the method it is for"),
         (("model.py:nothing",), "expected a pzos.Problem or a function that makes one"),
+        (
+            ("model.py:cost",),
+            "expected a function that makes what is named, but it fails (TypeError: ",
+        ),
+        (("study.toml", "--solver", "ZOS", "--step", "0.1"), "--solver and --step: expected none with a TOML file"),
         (("model.py:problem", "--solver", "Nothing"), "expected a name of pzos"),
         (("model.py:problem", "--queries", "0"), "queries = 0: expected a whole number, 1 or more"),
         (("model.py:problem", "--dask", "here", "--workers", "2"), "choose where to compute"),

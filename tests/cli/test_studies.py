@@ -68,7 +68,7 @@ class Folder:
 
     def run(self, *words: str, code: int = 0, **environment: str) -> subprocess.CompletedProcess[str]:
         done = subprocess.run(command(*words), cwd=self.path, capture_output=True, text=True, check=False,
-                              env=environ(**environment))  # fmt: skip
+                              env=environ(**environment), timeout=300)  # fmt: skip
         assert done.returncode == code, done.stdout + done.stderr
         assert "Traceback" not in done.stderr
         return done
@@ -78,6 +78,13 @@ class Folder:
 
     def calls(self) -> int:
         return len((self.path / "calls").read_text())
+
+    def wait_for_calls(self, count: int, driver: subprocess.Popen[Any]) -> None:
+        deadline = time.monotonic() + 120
+        while not (self.path / "calls").exists() or self.calls() < count:
+            assert driver.poll() is None, "the run has ended"
+            assert time.monotonic() < deadline, "the run does not get on"
+            time.sleep(0.01)
 
     def expected(self) -> pzos.Result:
         leader = pzos.leader_from_functions(lambda x, y: float(y @ y), lambda x, y: 0 * x, lambda x, y: 2 * y)
@@ -160,24 +167,24 @@ def test_run_and_resume(folder: Folder) -> None:
     assert folder.data("status")["steps"] == 6  # also those beyond the steps of the TOML file
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="needs SIGKILL")
 def test_a_killed_run_is_resumed_on_workers_too(folder: Folder) -> None:
     driver = subprocess.Popen(command("run"), cwd=folder.path, env=environ(PAUSE="0.1"))
-    while not (folder.path / "calls").exists() or folder.calls() < 5:
-        time.sleep(0.01)
+    folder.wait_for_calls(5, driver)
     driver.send_signal(signal.SIGKILL)
-    driver.wait()
+    driver.wait(timeout=60)
     data = folder.data("resume", "--workers", "2")
     assert data["x"] == folder.expected().x.tolist()
     assert folder.calls() <= EXPECTED_QUERIES + 1
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="needs SIGINT for one process")
 def test_ctrl_c_keeps_what_there_is(folder: Folder) -> None:
     driver = subprocess.Popen(command("run", "--json"), cwd=folder.path, env=environ(PAUSE="0.2"), text=True,
                               stdout=subprocess.PIPE)  # fmt: skip
-    while not (folder.path / "calls").exists() or folder.calls() < 5:
-        time.sleep(0.01)
+    folder.wait_for_calls(5, driver)
     driver.send_signal(signal.SIGINT)
-    said, _ = driver.communicate()
+    said, _ = driver.communicate(timeout=300)
     assert driver.returncode == 130
     assert json.loads(said)["stop"] == "interrupted"
     assert folder.data("resume")["x"] == folder.expected().x.tolist()
@@ -236,8 +243,7 @@ def test_exit_codes_say_what_is_wrong(folder: Folder) -> None:
     (folder.path / "study.toml").write_text(STUDY)
     with subprocess.Popen(command("run"), cwd=folder.path, env=environ(PAUSE="600")) as writer:
         try:
-            while not (folder.path / "calls").exists():
-                time.sleep(0.01)
+            folder.wait_for_calls(1, writer)
             assert f"is being written by process {writer.pid}" in folder.run("resume", code=5).stderr
             assert folder.data("status")["done"] is False  # looking on is allowed
         finally:
@@ -282,7 +288,7 @@ def test_a_program_as_follower(folder: Folder) -> None:
 
 def test_a_new_user_in_an_empty_folder(tmp_path: Path) -> None:
     def said(*words: str, code: int = 0) -> str:
-        done = subprocess.run(command(*words), cwd=tmp_path, capture_output=True, text=True, check=False)
+        done = subprocess.run(command(*words), cwd=tmp_path, capture_output=True, text=True, check=False, timeout=300)
         assert done.returncode == code, done.stderr
         return done.stdout + done.stderr
 
@@ -312,6 +318,8 @@ FAULTS = [
     ('"Box"', '"Whole"', "set"),
     ("steps = 4", "steps = = 4", "cannot be read as TOML"),
     ("scale = 0.05", "scael = 0.05", "scael"),
+    ("steps = 4", "study = 7", "study = 7: expected text; put it in quotes"),
+    ("steps = 4", 'monitor = "no"', "monitor = 'no': expected True or False"),
 ]
 
 
@@ -359,6 +367,25 @@ def test_more_steps_than_the_description_says(here: Folder, capsys: pytest.Captu
     assert len(table(here.path / "steps.csv")) == 7
 
 
+def test_more_queries_than_the_description_says(here: Folder, capsys: pytest.CaptureFixture[str]) -> None:
+    (here.path / "study.toml").write_text(STUDY.replace("steps = 4", "queries = 12"))
+    said(capsys, "run")
+    extended = json.loads(said(capsys, "resume", "--queries", "18", "--json"))
+    told = json.loads(said(capsys, "status", "--json"))
+    for name in ("steps", "queries", "monitoring", "value", "best_value", "x", "stop", "done"):
+        assert told[name] == extended[name], name
+    assert said(capsys, "export", "study.toml", "steps.csv", "--what", "steps") == "steps.csv: 7 rows\n"
+    assert float(table(here.path / "steps.csv")[-1]["value"]) == extended["value"]
+
+
+def test_the_status_says_why_a_study_ended_and_whether_it_would_go_on(here: Folder, capsys) -> None:
+    (here.path / "study.toml").write_text(STUDY.replace("steps = 4", "queries = 12"))
+    said(capsys, "run")
+    assert json.loads(said(capsys, "status", "--json"))["stop"] == "queries"
+    (here.path / "study.toml").write_text(STUDY.replace("steps = 4\n", ""))
+    assert json.loads(said(capsys, "status", "--json"))["open"] == ["4.1", "4.2"]  # the last look is the iterate's
+
+
 def test_answers_are_exported_with_every_digit(here: Folder, capsys: pytest.CaptureFixture[str]) -> None:
     said(capsys, "run")
     assert said(capsys, "export", "study.study", "answers.csv") == f"answers.csv: {EXPECTED_QUERIES} rows\n"
@@ -378,6 +405,7 @@ def test_answers_are_exported_with_every_digit(here: Folder, capsys: pytest.Capt
         (["run", "--dask", "local:2", "--workers", "2"], "expected one of them"),
         (["run", "--dask", "local:2", "--timeout", "3"], "a job on a cluster cannot be stopped from here"),
         (["run", "--attempts", "0"], "attempts"),
+        (["run", "--dask", "bad"], "no scheduler answers at 'bad' (it has no port)"),
         (["status", "other.toml"], "write one to start from with  pzos init --example"),
     ],
 )

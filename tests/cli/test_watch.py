@@ -17,13 +17,6 @@ SOLVER = pzos.PZOS(step=0.05, radius=0.1)
 
 
 @pytest.fixture
-def study(tmp_path: Path) -> Path:
-    path = tmp_path / "small.study"
-    pzos.solve(problem(), SOLVER, steps=8, path=path)
-    return path
-
-
-@pytest.fixture
 def named(tmp_path: Path) -> str:
     path = tmp_path / "watched_model.py"
     path.write_text("from instances import problem as make\nproblem = make()\n", encoding="utf-8")
@@ -55,7 +48,9 @@ def test_it_follows_a_run_and_does_not_disturb_it(tmp_path: Path) -> None:
                 assert view.seen == told
                 assert view.own + view.monitoring == told
         watched = study.result()
-        journal.close()
+        assert not view.ended  # as long as the writer has not said so
+    view.take_in(journal)
+    journal.close()
     assert view.ended
     np.testing.assert_array_equal(watched.x, alone.x)
     assert view.values[-1] == alone.value
@@ -97,9 +92,34 @@ def test_the_last_look_is_no_step_and_a_spent_budget_is_an_end(tmp_path: Path) -
     view = watch.View(path, problem())
     trust = tmp_path / "trust.study"
     pzos.solve(problem(), pzos.CompositeTrustRegion(), queries=12, path=trust)  # knows F: no last look
-    spent = watch.View(trust, problem(), queries=12)
+    spent = watch.View(trust, problem())
     for seen, steps in ((view, 8), (spent, 12)):
         journal = open_log(seen.path, read_only=True)
         seen.take_in(journal)
         journal.close()
         assert (seen.step + 1, seen.ended) == (steps, True)
+
+
+@pytest.mark.parametrize("solver", [SOLVER, pzos.ZOS(step=0.05, radius=0.1)], ids=["iterate", "monitored"])
+def test_the_last_look_of_a_shorter_run_is_counted_as_the_study_counts_it(solver, tmp_path: Path) -> None:
+    path = tmp_path / "longer.study"
+    for steps in (4, 6, 7):
+        result = pzos.solve(problem(), solver, steps=steps, path=path)
+        view = seen_at(path)
+        assert (view.own, view.monitoring, view.ended) == (result.queries, result.monitoring, True)
+
+
+def test_an_interrupted_study_and_one_that_goes_on_have_not_ended(tmp_path: Path) -> None:
+    path = tmp_path / "on.study"
+    pzos.solve(problem(), SOLVER, steps=4, path=path)
+    with pzos.Study.open(path, problem().known(), SOLVER, steps=6) as study:
+        assert not seen_at(path).ended
+        study.interrupt()
+    assert not seen_at(path).ended
+
+
+def seen_at(path: Path) -> watch.View:
+    view, journal = watch.View(path), open_log(path, read_only=True)
+    view.take_in(journal)
+    journal.close()
+    return view

@@ -25,6 +25,7 @@ _MARK = re.compile(r"<!-- (not run|needs): (.*) -->\s*\Z")
 _OPTION = re.compile(r"\A(?::(\w+): *(.*)\n)+\n*")
 RUN = ("python", "sh")
 FILES = ("python", "toml")
+PATIENCE = 600  # seconds for a snippet of the shell
 
 
 class Block(NamedTuple):
@@ -71,7 +72,7 @@ def run_all(page: str, steps: list[Block]) -> None:
         if block.file:
             Path(block.file).write_text(block.text, encoding="utf-8")
         elif block.language == "sh":
-            done = subprocess.run(["bash", "-euc", block.text], check=False)
+            done = subprocess.run(["bash", "-euc", block.text], check=False, timeout=PATIENCE)
             if done.returncode:
                 raise SystemExit(f"{where}: exit code {done.returncode} of\n{block.text}")
         else:

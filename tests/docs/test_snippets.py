@@ -22,6 +22,9 @@ WITH_SNIPPETS = [path for path in PAGES if blocks(path.read_text(encoding="utf-8
 EXAMPLES = sorted((ROOT / "examples").glob("plot_*.py"))
 #: Installing, or running for an hour, is all that may stay unrun.
 MOST_NOT_RUN = 6
+PATIENCE = 800  # seconds for a page
+
+needs_bash = pytest.mark.skipif(sys.platform == "win32", reason="snippets for the shell need bash")
 
 
 def named(path: Path) -> str:
@@ -50,11 +53,13 @@ def complaint(folder: Path, words: list[str], sent: str = "") -> str:
     empty = folder / "empty"
     empty.mkdir()
     done = subprocess.run(
-        [sys.executable, *words], input=sent, cwd=empty, env=surroundings(folder), capture_output=True, text=True
-    )
+        [sys.executable, *words], input=sent, cwd=empty, env=surroundings(folder), capture_output=True, text=True,
+        timeout=PATIENCE,
+    )  # fmt: skip
     return f"{done.stdout[-2000:]}\n{done.stderr[-4000:]}" if done.returncode else ""
 
 
+@needs_bash
 @pytest.mark.parametrize("page", WITH_SNIPPETS, ids=named)
 def test_page(page: Path, tmp_path: Path) -> None:
     found = [block for block in blocks(page.read_text(encoding="utf-8")) if not block.not_run]
@@ -83,7 +88,12 @@ def test_every_fence_is_understood() -> None:
 
 
 def test_few_snippets_are_not_run() -> None:
-    unrun = [f"{named(page)}:{block.line}" for page in PAGES for block in blocks(page.read_text()) if block.not_run]
+    unrun = [
+        f"{named(page)}:{block.line}"
+        for page in PAGES
+        for block in blocks(page.read_text(encoding="utf-8"))
+        if block.not_run
+    ]
     assert len(unrun) <= MOST_NOT_RUN, unrun
 
 
@@ -107,6 +117,7 @@ def test_fences_and_marks_are_read() -> None:
     assert [block.missing for block in blocks(page)] == ["", "", "", "no_such_module"]
 
 
+@needs_bash
 @pytest.mark.parametrize("text", ["```python\n1 / 0\n```\n", "```sh\nfalse\n```\n", "```python\nimport city\n```\n"])
 def test_a_snippet_that_fails_is_found(text: str, tmp_path: Path) -> None:
     words = [str(Path(__file__).with_name("snippets.py")), "page.md"]

@@ -356,8 +356,9 @@ def test_two_hundred_mutations(tmp_path: Path) -> None:
 def test_kills_at_random_moments_and_at_every_write_of_a_step(tmp_path: Path) -> None:
     said = drilled(tmp_path, "kill.py", "--small")
     assert "kills 20, " in said
-    if shutil.which("cc") and sys.platform.startswith("linux"):
-        counted = re.search(r"boundaries (\d+), deaths (\d+), different 0, ", said)
-        assert counted is not None
-        boundaries, deaths = map(int, counted.groups())
-        assert deaths == 2 * boundaries > 40
+    if not (shutil.which("cc") and sys.platform.startswith("linux")):
+        pytest.skip("the 20 kills went well; a death at every write needs Linux and a C compiler")
+    counted = re.search(r"boundaries (\d+), deaths (\d+), different 0, ", said)
+    assert counted is not None
+    boundaries, deaths = map(int, counted.groups())
+    assert deaths == 2 * boundaries > 40

@@ -10,7 +10,7 @@ import pzos.games
 
 def test_importing_the_games_loads_nothing_heavy() -> None:
     code = "import sys, pzos.games; print([m for m in ('numba', 'scipy', 'jax') if m in sys.modules])"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=300)
     assert done.stdout.strip() == "[]"
 
 

@@ -413,5 +413,5 @@ def test_no_answer_without_a_certificate(monkeypatch):
 
 def test_describing_a_game_loads_no_compiler():
     code = "import sys; from pzos.games import RoutingGame; RoutingGame.random(0); print('numba' in sys.modules)"
-    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=300)
     assert told.stdout.strip() == "False"

@@ -7,6 +7,7 @@ from scipy.optimize import linprog
 
 from pzos.base.errors import FollowerFailure, InvalidInput, NotConverged
 from pzos.games.cournot import CournotGame
+from pzos.games.routing import RoutingGame
 from pzos.games.security import SecurityGame
 from pzos.games.vi import VariationalInequality, variational_follower
 from pzos.problem.leader import leader_from_functions
@@ -83,7 +84,6 @@ def test_pigou_and_braess_flows() -> None:
 
 
 def test_agrees_with_the_routing_game() -> None:
-    routing = pytest.importorskip("pzos.games.routing")
     for seed in range(6):
         rng = np.random.default_rng(seed)
         vertices, classes = int(rng.integers(4, 7)), 2
@@ -98,7 +98,7 @@ def test_agrees_with_the_routing_game() -> None:
         )  # fmt: skip
         toll = rng.normal(0.0, 1.0, edges)
         flows = routing_vi(*data).response(toll).reshape(classes, edges).sum(axis=0)
-        np.testing.assert_allclose(flows, routing.RoutingGame(*data).response(toll), atol=1e-8)
+        np.testing.assert_allclose(flows, RoutingGame(*data).response(toll), atol=1e-8)
 
 
 @pytest.mark.parametrize("size", [2, 9, 24])

@@ -202,7 +202,7 @@ def test_a_tight_gap_makes_differences_exact(city: Network) -> None:
 LAWS = settings(max_examples=25, deadline=None)
 
 
-def close(found: np.ndarray, expected: np.ndarray) -> None:
+def assert_close(found: np.ndarray, expected: np.ndarray) -> None:
     """Flows are as exact as the square root of the gap: the objective is flat at its minimum."""
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
 
@@ -234,7 +234,7 @@ def test_the_order_of_the_links_does_not_matter(network: Network, luck) -> None:
     latency = network.latency
     mixed = Latency(*(part[order] for part in (latency.base, latency.rise, latency.capacity, latency.power)))
     other = Network.from_arrays(network.tail[order], network.head[order], mixed, network.demand, nodes=network.nodes)
-    close(other.assign(gap=1e-12).flow, network.assign(gap=1e-12).flow[order])
+    assert_close(other.assign(gap=1e-12).flow, network.assign(gap=1e-12).flow[order])
 
 
 @LAWS
@@ -245,7 +245,7 @@ def test_the_numbers_of_the_nodes_do_not_matter(network: Network, luck) -> None:
     name, demand = np.array(new), network.demand
     moved = Demand.from_list(name[demand.origin], name[demand.destination], demand.trips)
     other = Network.from_arrays(name[network.tail], name[network.head], network.latency, moved, nodes=network.nodes)
-    close(other.assign(gap=1e-12).flow, network.assign(gap=1e-12).flow)
+    assert_close(other.assign(gap=1e-12).flow, network.assign(gap=1e-12).flow)
 
 
 @LAWS
@@ -254,7 +254,7 @@ def test_splitting_a_class_in_two_changes_nothing(network: Network, share: float
     tolls = 0.2 * (np.arange(network.links) % 3)
     whole = network.with_classes([worth]).assign(tolls, gap=1e-12)
     split = network.with_classes([worth, worth], [share, 1.0 - share]).assign(tolls, gap=1e-12)
-    close(split.flow, whole.flow)
+    assert_close(split.flow, whole.flow)
     assert split.objective == pytest.approx(whole.objective, rel=1e-10)
 
 
@@ -273,7 +273,7 @@ def test_the_unit_of_time_does_not_matter(network: Network, unit: float) -> None
     latency = network.latency
     scaled = replace(network, latency=replace(latency, base=unit * latency.base, rise=unit * latency.rise))
     tolls = 0.3 * (np.arange(network.links) % 4)
-    close(scaled.assign(unit * tolls, gap=1e-12).flow, network.assign(tolls, gap=1e-12).flow)
+    assert_close(scaled.assign(unit * tolls, gap=1e-12).flow, network.assign(tolls, gap=1e-12).flow)
 
 
 @LAWS
@@ -282,7 +282,7 @@ def test_tolls_that_telescope_move_nobody(network: Network, height: list[float])
     """Tolls  height(head) - height(tail)  cost every way between two nodes the same, though links may cost below 0."""
     climb = np.array(height)[network.head] - np.array(height)[network.tail]
     free, climbing = network.assign(gap=1e-12), network.assign(climb, gap=1e-12)
-    close(climbing.flow, free.flow)
+    assert_close(climbing.flow, free.flow)
     assert abs(independent_gap(network, climbing.class_flow, climb)) <= 2e-12
 
 
@@ -290,7 +290,9 @@ def test_tolls_that_telescope_move_nobody(network: Network, height: list[float])
 @given(road_networks(), st.floats(0.2, 5.0))
 def test_value_of_time_and_tolls_cancel(network: Network, worth: float) -> None:
     tolls = 0.25 * (np.arange(network.links) % 5)
-    close(network.with_classes([worth]).assign(worth * tolls, gap=1e-12).flow, network.assign(tolls, gap=1e-12).flow)
+    assert_close(
+        network.with_classes([worth]).assign(worth * tolls, gap=1e-12).flow, network.assign(tolls, gap=1e-12).flow
+    )
 
 
 @LAWS
@@ -315,7 +317,7 @@ def test_a_free_new_road_beside_every_road_halves_nothing_but_the_load(network: 
     )
     wide = replace(network, latency=replace(latency, capacity=2.0 * latency.capacity))
     pairs, wider = doubled.assign(gap=1e-12), wide.assign(gap=1e-12)
-    close(pairs.flow[: network.links] + pairs.flow[network.links :], wider.flow)
+    assert_close(pairs.flow[: network.links] + pairs.flow[network.links :], wider.flow)
     assert pairs.total_travel_time == pytest.approx(wider.total_travel_time, rel=1e-6)
 
 
@@ -360,7 +362,11 @@ def test_the_largest_toll_of_a_link_keeps_its_sign() -> None:
     ("settings_", "expected"),
     [
         ({"gap": 1.0}, "gap = 1.0: expected a number between 0 and 1; 1e-10 is usual, 1e-14 about the end"),
-        ({"rounds": 0}, "rounds = 0: expected at least 1; 400 is usual"),
+        ({"rounds": 0}, "rounds = 0: expected a whole number, 1 or more; 400 is usual"),
+        ({"gap": "x"}, "gap = 'x': expected a number between 0 and 1"),
+        ({"rounds": "x"}, "rounds = 'x': expected a whole number, 1 or more"),
+        ({"above_gap": np.ones(2)}, "expected 'raise' or 'return'; choose one"),
+        ({"tolls": "x"}, "tolls = 'x': expected an array of numbers"),
         ({"above_gap": "shrug"}, "above_gap = 'shrug': expected 'raise' or 'return'; choose one"),
         ({"tolls": [[1.0, 2.0, 3.0]]}, "expected 2 numbers (or 1 rows); one toll per link"),
         ({"tolls": [np.inf, 0.0]}, "tolls[0] = inf: expected finite numbers; check the tolls"),

@@ -59,9 +59,12 @@ def test_congestion_scales_the_trips_alone() -> None:
 @pytest.mark.parametrize(
     ("settings_", "expected"),
     [
-        ({"zones": 1}, "zones = 1: expected 2 to 49; at most one per crossing"),
-        ({"zones": 50}, "zones = 50: expected 2 to 49"),
-        ({"rows": 1}, "rows, columns = (1, 7): expected at least 2 each; try 7, 7"),
+        ({"zones": 1}, "zones = 1: expected a whole number from 2 to 49; at most one per crossing"),
+        ({"zones": "x"}, "zones = 'x': expected a whole number from 2 to 49"),
+        ({"rows": "x", "zones": 2.5}, "zones = 2.5: expected a whole number, 2 or more"),
+        ({"rows": 3.0}, "rows, columns = (3.0, 7): expected whole numbers"),
+        ({"zones": 50}, "zones = 50: expected a whole number from 2 to 49"),
+        ({"rows": 1}, "rows, columns = (1, 7): expected whole numbers, at least 2 each; try 7, 7"),
         ({"congestion": np.nan}, "congestion = nan: expected a positive number; try 1.0"),
     ],
 )

@@ -144,3 +144,29 @@ def test_many_trips_without_a_way_are_counted() -> None:
                                   node_ids=np.arange(100, 109))  # fmt: skip
     with pytest.raises(InvalidInput, match=r"8 pairs \(101 -> 100, 102 -> 100, .*check first_thru"):
         network.assign()
+
+
+@pytest.mark.parametrize(
+    ("build", "expected"),
+    [
+        (lambda: braess().with_classes("x"), "values_of_time = ['x']: expected an array of numbers"),
+        (lambda: braess().with_classes(3), "values_of_time = array(3.): expected a list of numbers; one per class"),
+        (lambda: braess().with_classes([1.0, 2.0], ["a", None]), "shares = ['a', None]: expected an array of numbers"),
+        (lambda: Network.from_arrays(["x"], [1], Latency.affine(1, 1), [[0, 1], [0, 0]]), "tail = ['x']: expected an"),
+        (lambda: Network.from_arrays([0], [0.5], Latency.affine(1, 1), [[0, 1], [0, 0]]), "head[0] = 0.5: expected a"),
+        (lambda: braess().toll_problem(upper="x"), "upper = 'x': expected an array of numbers"),
+        (lambda: braess().toll_problem(classes=["x"]), "classes = ['x']: expected an array of numbers"),
+        (lambda: braess().toll_problem(3), "links = 3: expected a list of links"),
+        (lambda: Latency.affine("x", 1.0), "intercept = 'x': expected an array of numbers"),
+        (lambda: Latency.affine(1.0, 1.0).with_own(abs, abs, links="x"), "links = 'x': expected an array of numbers"),
+    ],
+)
+def test_what_is_no_number_is_named(build, expected: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        build()
+    assert expected in str(caught.value)
+
+
+def test_values_of_time_may_come_from_a_generator() -> None:
+    two = braess().with_classes(value for value in (1.0, 2.0))
+    assert [group.value_of_time for group in two.classes] == [1.0, 2.0]

@@ -72,6 +72,8 @@ def test_certify_refuses_an_unknown_point():
     problem = small_problem()
     with pytest.raises(InvalidInput, match="'last', 'best' or 'random'"):
         solve(problem, PZOS(), steps=1).certify(problem, delta=0.1, at="first")
+    with pytest.raises(InvalidInput, match=r"at = \[\]"):
+        solve(problem, PZOS(), steps=1).certify(problem, delta=0.1, at=[])
 
 
 ANY = st.floats(allow_nan=True, allow_infinity=True)

@@ -174,7 +174,9 @@ def on_a_terminal(settings: dict[str, Any]) -> tuple[int, str]:
 
 
 def test_silence_in_a_pipe() -> None:
-    done = subprocess.run(command({"steps": 3}), capture_output=True, text=True, env=environment(), check=False)
+    done = subprocess.run(
+        command({"steps": 3}), capture_output=True, text=True, env=environment(), check=False, timeout=300
+    )
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 

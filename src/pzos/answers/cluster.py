@@ -266,6 +266,8 @@ class DaskExecutor(_Resubmitting):
             self._owned.append(cluster)
             address = cluster.scheduler_address
         try:
+            if not address.startswith("inproc:") and not address.rpartition(":")[2].isdigit():
+                raise ValueError("it has no port")  # Dask would find that too late, with a client half made
             client = distributed.Client(address, timeout=min(10.0, self.patience), set_as_default=False)
         except (OSError, ValueError, TimeoutError) as error:
             raise PzosError(

@@ -20,7 +20,7 @@ Arguments of a function are checked by the same constraints:
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from math import isfinite
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeVar, cast
@@ -43,6 +43,13 @@ def shown(value: Any, limit: int = 60) -> str:
     else:
         text = " ".join(repr(value).split())
     return text if len(text) <= limit else text[: limit - 3] + "..."
+
+
+def aligned(rows: Iterable[tuple[str, str]], width: int = 0) -> str:
+    """Return names and texts in two columns, the first ``width`` wide or as wide as the longest name needs."""
+    rows = list(rows)
+    width = max(width, *(len(name) for name, _ in rows))
+    return "\n".join(f"{name:<{width}}  {text}" for name, text in rows)
 
 
 class Faults:
@@ -94,6 +101,13 @@ class Faults:
             raise self.error()
 
 
+def require(ok: bool | np.bool_, where: str, argument: str, value: Any, expected: str, remedy: str) -> None:
+    """Raise InvalidInput unless ``ok``; for a call with one thing to check."""
+    faults = Faults(where)
+    faults.check(ok, argument, value, expected, remedy)
+    faults.raise_if_any()
+
+
 class Must(NamedTuple):
     """What an argument must be: a test, the expectation in words, and what to try instead."""
 
@@ -107,9 +121,7 @@ class Must(NamedTuple):
 
     def require(self, where: str, argument: str, value: Any) -> None:
         """Raise InvalidInput unless the value is as it must be; for a call with one argument to check."""
-        faults = Faults(where)
-        self.note(faults, argument, value)
-        faults.raise_if_any()
+        require(self.holds(value), where, argument, value, self.expected, self.remedy)
 
     def or_none(self) -> Must:
         """Return the same constraint, with None allowed."""
@@ -169,7 +181,6 @@ class Constraint(Protocol):
 
     def note(self, faults: Faults, argument: str, value: Any) -> bool:
         """Note a fault unless the value is as it must be; returns whether it is."""
-        ...
 
 
 def checked(must: Constraint, **settings: Any) -> Any:
@@ -233,6 +244,16 @@ def frozen_array(faults: Faults, name: str, value: npt.ArrayLike) -> npt.NDArray
         return None
     array.flags.writeable = False
     return array
+
+
+def frozen_indices(faults: Faults, name: str, value: npt.ArrayLike) -> npt.NDArray[np.int64] | None:
+    """Return a fresh flat array of whole numbers, or note what is none."""
+    array = frozen_array(faults, name, value)
+    if array is None:
+        return None
+    good = np.isfinite(array) & (array == np.rint(array))
+    check_entries(faults, name, array, good, "a whole number")
+    return array.ravel().astype(np.int64) if good.all() else None
 
 
 def check_entries(

@@ -10,12 +10,13 @@ from typing import Any
 
 from pzos.base.errors import InvalidInput
 
-_BENCHMARKS = Path(__file__).resolve().parents[3] / "benchmarks"
+_TESTBED = Path(__file__).resolve().parents[3] / "benchmarks" / "testbed"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options of the command, which are the test bed's own."""
-    _testbed().add_arguments(parser)
+    """Declare the options of the command, which are the test bed's own; without a checkout there are none."""
+    if _TESTBED.is_dir():
+        _testbed().add_arguments(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -26,11 +27,11 @@ def run(args: argparse.Namespace) -> int:
 
 def _testbed() -> Any:
     """Return ``benchmarks/testbed/command.py`` of the checkout that this package was installed from."""
-    if not (_BENCHMARKS / "testbed").is_dir():
+    if not _TESTBED.is_dir():
         raise InvalidInput(
-            "pzos bench: the test bed is not part of the installed package: expected a checkout; "
+            "the test bed is not part of the installed package: expected a checkout; "
             "clone the project, then 'pip install -e .' in it"
         )
-    if str(_BENCHMARKS) not in sys.path:
-        sys.path.append(str(_BENCHMARKS))
+    if str(_TESTBED.parent) not in sys.path:
+        sys.path.append(str(_TESTBED.parent))
     return importlib.import_module("testbed.command")

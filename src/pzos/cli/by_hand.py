@@ -22,8 +22,9 @@ from pzos.base.checks import Faults
 from pzos.base.errors import InvalidInput
 from pzos.base.frames import as_bytes
 from pzos.base.types import Query, Vector
+from pzos.cli.description import read_description
 from pzos.cli.printing import add_json, emit
-from pzos.cli.studies import add_study, described, limits_of, open_study
+from pzos.cli.studies import add_study, limits_of, open_study
 from pzos.durable.log import Log, StoredAnswer, read_study
 from pzos.study.study import Study
 
@@ -46,13 +47,13 @@ def add_ask(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of ``pzos ask``."""
     add_study(parser)
     add_json(parser)
-    parser.add_argument("--out", type=Path, default=None, metavar="FILE", help="write here (.csv or .json) instead")
-    parser.add_argument("--steps", type=int, default=None, help="go on until this many steps in all")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="write here (.csv or .json) instead")
+    parser.add_argument("--steps", type=int, help="go on until this many steps in all")
 
 
 def ask(args: argparse.Namespace) -> int:
     """Print the open queries; none, with a note on standard error, if the study has ended."""
-    with open_study(described(args.study), read_only=True, **limits_of(args)) as study:
+    with open_study(read_description(args.study), read_only=True, **limits_of(args)) as study:
         queries = [] if study.done else study.ask()
         if not queries:
             sys.stderr.write(f"nothing to ask: {study.stop.value}\n")
@@ -92,14 +93,14 @@ def add_tell(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of ``pzos tell``."""
     parser.add_argument("file", type=Path, metavar="FILE", help="answers as CSV or JSON")
     add_study(parser)
-    parser.add_argument("--steps", type=int, default=None, help="go on until this many steps in all")
+    parser.add_argument("--steps", type=int, help="go on until this many steps in all")
     add_json(parser)
 
 
 def tell(args: argparse.Namespace) -> int:
     """Check every answer in the file, then take those that are new."""
     answers = read_answers(args.file)
-    with open_study(described(args.study), **limits_of(args)) as study:
+    with open_study(read_description(args.study), **limits_of(args)) as study:
         fresh = _checked(args.file, study, answers)
         for told in fresh:
             query = next(query for query in study.ask() if (query.step, query.index) == (told.step, told.index))
@@ -189,15 +190,12 @@ def _from_json(row: dict[str, Any]) -> Told:
 
 def _from_csv(row: dict[str, str]) -> Told:
     failure = (row.get("failure") or "").strip()
-    y = np.empty(0) if failure else _columns(row, "y")
-    x = _columns(row, "x")
-    if not failure and y.size == 0:
+    y, x = _columns(row, "y"), _columns(row, "x")
+    if not failure and not y:
         raise ValueError(f"row {row['step']}.{row['index']} has no y0, y1, ...")
-    return Told(int(row["step"]), int(row["index"]), y, x if x.size else None, float(row.get("gap") or "nan"), failure)
+    return _from_json({**row, "y": y, "x": x or None, "gap": row.get("gap") or None, "failure": failure})
 
 
-def _columns(row: dict[str, str], letter: str) -> Vector:
+def _columns(row: dict[str, str], letter: str) -> list[float]:
     numbered = [(int(name[1:]), text) for name, text in row.items() if name and re.fullmatch(rf"{letter}\d+", name)]
-    return np.array(
-        [float(text) for _, text in sorted(numbered) if text is not None and text.strip()], dtype=np.float64
-    )
+    return [float(text) for _, text in sorted(numbered) if text is not None and text.strip()]

@@ -12,12 +12,10 @@ import sys
 from pathlib import Path
 
 from pzos.base.checks import Faults
-from pzos.base.types import Vector
-from pzos.cli.description import Source, add_names, sources
-from pzos.problem.problem import Problem, require_problem
+from pzos.cli.description import add_names, look_at, sources
+from pzos.problem.problem import require_problem
 from pzos.stationarity.certificate import CertificateSolver
 from pzos.stationarity.one_batch import report_on
-from pzos.study.study import Study
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -26,12 +24,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_names(parser)
     parser.add_argument("--at", choices=("last", "best", "random"), default="last", help="which point of the study")
     parser.add_argument("--delta", type=float, required=True, help="radius of the (partial) Goldstein subdifferential")
-    parser.add_argument("--epsilon", type=float, default=None, help="exit with 1 unless this norm is certified")
+    parser.add_argument("--epsilon", type=float, help="exit with 1 unless this norm is certified")
     parser.add_argument("--notion", choices=("partial", "full"), default="partial", help="for --epsilon")
     parser.add_argument("--queries", type=int, default=401, help="budget of the certificate")
     parser.add_argument("--confidence", type=float, default=0.95)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--keep", default=None, metavar="FILE", help="keep the certificate's own answers in this file")
+    parser.add_argument("--keep", metavar="FILE", help="keep the certificate's own answers in this file")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -43,16 +41,10 @@ def run(args: argparse.Namespace) -> int:
                      f"add {name} FILE.py:NAME, or name the study's TOML file")  # fmt: skip
     faults.raise_if_any()
     problem = require_problem("certify", source.problem)
-    point = _point(source, problem, args.at)
+    with look_at(source) as study:
+        result = study.result()
+    point = {"last": result.x, "best": result.best_x, "random": result.random_x}[args.at]
     solver = CertificateSolver(args.delta, max((args.queries - 1) // 2, 0), confidence=args.confidence)
     certificate = report_on("certify", problem, solver, point, seed=args.seed, path=args.keep, progress=None)
     sys.stdout.write(f"{certificate!r}\n")
     return 0 if args.epsilon is None or certificate.stationary(args.epsilon, args.notion) else 1
-
-
-def _point(source: Source, problem: Problem, at: str) -> Vector:
-    """Replay the study and return the point asked for."""
-    with Study.open(source.path, problem.known(), source.solver, read_only=True, **source.settings) as study:
-        result = study.result()
-    points: dict[str, Vector] = {"last": result.x, "best": result.best_x, "random": result.random_x}
-    return points[at]

@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 
+from pzos.base.figures import BLACK, BLUE, GREEN, ORANGE, new_figure
 from pzos.base.types import Vector
 from pzos.games import SecurityGame
 from pzos.methods.memory import MemoryPZOS
 from pzos.methods.smoothing import PZOS, ZOS
 from pzos.methods.solver import AnySolver
 from pzos.methods.steps import Diminishing
-from pzos.report.drawing import BLACK, BLUE, GREEN, ORANGE, new_figure
 from pzos.solving import solve
 from pzos.study.result import Result
 

@@ -1,21 +1,8 @@
 """A study described in a TOML file: the leader as ``module:name``, x0, the set, the solver, the seed, the limits.
 
-    name = "tolls"
-    leader = "model:leader"        # a Leader, a function that makes one, or f(x, y) written with jax.numpy
-    follower = "model:follower"    # for `pzos run`; or a table: [follower] command = ["python", "sim.py"]
-    x0 = [0.0, 0.0]
-    seed = 0
-    steps = 100
-
-    [set]
-    kind = "Box"
-    lower = 0.0
-    upper = 1.0
-
-    [solver]                       # left out: the default, chosen as pzos.solve does
-    kind = "PZOS"
-    step = { kind = "Diminishing", scale = 0.05 }
-    radius = 0.1
+``pzos init --example`` writes one. The leader is a Leader, a function that makes one, or f(x, y) written with
+jax.numpy. The follower, which only ``pzos run`` needs, is a name too, or a table with a ``command``. Without a table
+``[solver]`` the default is chosen as :func:`pzos.solve` does.
 
 Code is found through this file, which is the user's own, and never through a study file.
 """
@@ -30,34 +17,45 @@ import sys
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pzos
-from pzos.base.checks import Faults
+from pzos.base.checks import Faults, instance_of
 from pzos.base.errors import InvalidInput, PzosError
+from pzos.durable.replay import open_whole
 from pzos.methods.default import choose
 from pzos.problem.leader import Leader
 from pzos.problem.problem import Problem, require_problem
 from pzos.problem.sets import Domain
+from pzos.study.study import Study
 
 _LIMITS = ("steps", "queries", "seconds", "target", "failure_rate")
 _PROBLEM_KEYS = ("leader", "follower", "x0", "set", "sense", "name")
 _KEYS = {*_PROBLEM_KEYS, *_LIMITS, "problem", "solver", "seed", "monitor", "study"}
+_TEXTS = ("leader", "problem", "name", "study")
+_TEXT = instance_of(str, "text", "put it in quotes")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Description:
-    """What a TOML file says: the problem (its follower may be missing), the solver, the settings and the study file.
+class Source:
+    """A study file, with the problem, the solver and the settings as far as they are known."""
+
+    path: Path
+    problem: Problem | None
+    solver: Any
+    settings: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Description(Source):
+    """What a TOML file says; the follower of its problem may be missing.
 
     ``by_default`` says that no solver was named, and ``solver`` is the default for the problem.
     """
 
     problem: Problem
     has_follower: bool
-    solver: Any
-    settings: dict[str, Any]
-    path: Path
-    by_default: bool = False
+    by_default: bool
 
 
 def read_description(path: Path) -> Description:
@@ -68,23 +66,26 @@ def read_description(path: Path) -> Description:
         faults.add(f"{key}: expected one of {', '.join(sorted(_KEYS))}; check the spelling")
     for key in () if "problem" in table else ("leader", "x0"):
         faults.check(key in table, key, None, f"an entry {key!r}", "pzos init --example  writes a study to start from")
+    for key in table.keys() & _TEXTS:
+        _TEXT.note(faults, key, table[key])
     faults.raise_if_any()
     folder = path.resolve().parent
     problem, has_follower = _problem(table, folder, str(path))
-    solver = made_from(table["solver"], str(path), "solver") if "solver" in table else _default_solver(problem)
+    by_default = "solver" not in table
+    # The choice does not depend on the limits, which may change between sessions: the study stays the same.
+    solver = choose(problem.known())[0] if by_default else made_from(table["solver"], str(path), "solver")
     faults.check(hasattr(solver, "ask"), "solver", table.get("solver"), "a solver", 'try kind = "PZOS"')
     faults.raise_if_any()
     settings = {key: table[key] for key in (*_LIMITS, "seed", "monitor") if key in table}
     place = folder / table.get("study", path.stem + ".study")
-    return Description(problem, has_follower, solver, settings, place, "solver" not in table)
-
-
-def _default_solver(problem: Problem) -> Any:
-    # The choice does not depend on the limits, which may change between sessions: the study stays the same.
-    return choose(problem.known())[0]
+    return Description(place, problem, solver, settings, has_follower, by_default)
 
 
 def _table(path: Path) -> dict[str, Any]:
+    if path.suffix == ".study":
+        raise InvalidInput(
+            f"{path}: expected the TOML file that describes the study; code is never found in a study file"
+        )
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -98,11 +99,7 @@ def _table(path: Path) -> dict[str, Any]:
 
 def _problem(table: dict[str, Any], folder: Path, where: str) -> tuple[Problem, bool]:
     if "problem" in table:
-        problem = load(table["problem"], folder)
-        problem = problem if isinstance(problem, Problem) else _called(problem, table["problem"])
-        if not isinstance(problem, Problem):
-            raise InvalidInput(f"{where}: problem = {table['problem']!r}: expected a pzos.Problem; check the name")
-        return problem, True
+        return named_problem(f"{where}: problem = ", table["problem"], folder), True
     follower = _follower(table.get("follower"), folder, where)
     domain: Domain | None = made_from(table["set"], where, "set") if "set" in table else None
     problem = Problem(
@@ -121,15 +118,12 @@ def _unanswered(x: Any) -> Any:
 
 
 def _leader(name: str, folder: Path) -> Leader:
-    found = load(name, folder)
+    found = made(name, folder)
     if isinstance(found, Leader):
         return found
     if callable(found) and len(inspect.signature(found).parameters) == 2:
         return pzos.leader_from_jax(found)
-    made = _called(found, name)
-    if not isinstance(made, Leader):
-        raise InvalidInput(f"leader = {name!r}: expected a Leader, a function that makes one, or f(x, y); check it")
-    return made
+    raise InvalidInput(f"leader = {name!r}: expected a Leader, a function that makes one, or f(x, y); check it")
 
 
 def _follower(entry: Any, folder: Path, where: str) -> Any:
@@ -143,13 +137,28 @@ def _follower(entry: Any, folder: Path, where: str) -> Any:
     return load(entry, folder)
 
 
-def _called(found: Any, name: str) -> Any:
-    if callable(found) and not any(
-        parameter.default is parameter.empty and parameter.kind in (0, 1)
-        for parameter in inspect.signature(found).parameters.values()
-    ):
-        return found()
-    return found
+def named_problem(where: str, name: str, folder: Path) -> Problem:
+    """Return the problem of that name; the error begins with ``where``."""
+    problem = made(name, folder)
+    if not isinstance(problem, Problem):
+        raise InvalidInput(f"{where}{name!r}: expected a pzos.Problem or a function that makes one; check the name")
+    return problem
+
+
+def made(name: str, folder: Path) -> Any:
+    """Return the named value, or what it makes if it is a function that needs no arguments."""
+    found = load(name, folder)
+    if not callable(found) or isinstance(found, Leader | Problem) or hasattr(found, "ask"):
+        return found
+    parameters = inspect.signature(found).parameters.values()
+    needs = any(one.default is one.empty and one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)
+                for one in parameters)  # fmt: skip
+    try:
+        return found if needs else found()
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        said = f"{type(error).__name__}: {error}"
+        raise InvalidInput(f"{name!r}: expected a function that makes what is named, but it fails ({said}); "
+                           "correct it, or check the name") from error  # fmt: skip
 
 
 def made_from(entry: Any, where: str, key: str) -> Any:
@@ -203,15 +212,6 @@ def _forget_namesake(module_name: str, folder: Path) -> None:
 # ---- a study as the looking-on commands take it: its TOML file, or the study file with the problem named beside it --
 
 
-class Source(NamedTuple):
-    """A study file, with the problem, the solver and the limits as far as they are known."""
-
-    path: Path
-    problem: Problem | None
-    solver: Any
-    settings: dict[str, Any]
-
-
 def add_names(parser: argparse.ArgumentParser) -> None:
     """Declare how problem and solver of a study that has no TOML file are named."""
     parser.add_argument("--problem", metavar="FILE.py:NAME", help="the problem a study file was opened with: shows F")
@@ -224,22 +224,21 @@ def sources(where: str, studies: list[Path], args: argparse.Namespace) -> list[S
     for study in studies:
         faults.check(study.is_file(), "STUDY", str(study), "a study file or its TOML file", "check the path")
     faults.raise_if_any()
-    problem = None if args.problem is None else require_problem(where, _made(args.problem))
-    solver = None if args.solver is None else _made(args.solver)
-    found = [_described(study) if study.suffix == ".toml" else Source(study, problem, solver, {}) for study in studies]
+    problem = None if args.problem is None else require_problem(where, made(args.problem, Path.cwd()))
+    solver = None if args.solver is None else made(args.solver, Path.cwd())
+    found = [
+        read_description(study) if study.suffix == ".toml" else Source(study, problem, solver, {}) for study in studies
+    ]
     for source in found:
         faults.check(source.path.is_file(), "STUDY", str(source.path), "a study that was begun", "begin it: pzos init")
     faults.raise_if_any()
     return found
 
 
-def _described(study: Path) -> Source:
-    description = read_description(study)
-    return Source(description.path, description.problem, description.solver, description.settings)
-
-
-def _made(name: str) -> Any:
-    """Return the named value; a function without arguments is called for it."""
-    value = load(name, Path.cwd())
-    makes_it = callable(value) and not hasattr(value, "ask") and not isinstance(value, Problem)
-    return value() if makes_it else value
+def look_at(source: Source, *, limited: bool = False) -> Study:
+    """Open a study to see everything in its file, which ends it; if ``limited``, the limits described say where."""
+    settings = {"steps": None, **source.settings}
+    if not limited:
+        settings = {name: value for name, value in source.settings.items() if name not in _LIMITS}
+    problem = require_problem("study", source.problem)
+    return open_whole(source.path, problem.known(), source.solver, **settings)

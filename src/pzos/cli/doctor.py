@@ -26,6 +26,8 @@ EXTRAS: Mapping[str, tuple[tuple[str, str], ...]] = {
     "cli": (("rich", "progress bars, pzos watch"),),
     "dask": (("distributed", "clusters"),),
     "dataframe": (("pandas", "tables"),),
+    "parquet": (("pyarrow", "pzos export to Parquet"),),
+    "generator": (("gest-api", "pzos as a generator of the gest standard"),),
     "traffic": (("uxsim", "a traffic simulator as follower"),),
     "sumo": (("libsumo", "SUMO as follower"),),
     "aequilibrae": (("aequilibrae", "a transport model as follower"),),
@@ -66,7 +68,8 @@ def findings() -> list[Finding]:
         Finding("machine", "system", f"{platform.system()} {platform.release()} on {platform.machine()}"),
         Finding("machine", "cores", f"{os.cpu_count()}{_usable()}"),
     ]
-    found += [_thread_setting(name) for name in _THREADS]
+    not_set = "not set: the library takes every core"
+    found += [Finding("threads", name, os.environ.get(name, not_set)) for name in _THREADS]
     found += [_package(extra, name, purpose) for extra, packages in EXTRAS.items() for name, purpose in packages]
     found += [_cache(), _works(), _browser()]
     return found
@@ -91,10 +94,6 @@ def _usable() -> str:
         return ""
     usable = len(os.sched_getaffinity(0))
     return f" ({usable} for this process)" if usable != os.cpu_count() else ""
-
-
-def _thread_setting(name: str) -> Finding:
-    return Finding("threads", name, os.environ.get(name, "not set: the library takes every core"))
 
 
 def _package(extra: str, name: str, purpose: str) -> Finding:

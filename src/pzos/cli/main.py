@@ -1,7 +1,7 @@
 """The command line: thin. One table says where each command lives; its module is imported only when it is called.
 
 A command is two functions of its module: one declares the arguments, one does the work and returns the exit code.
-Errors the package raises on purpose become one line on standard error and exit code 2.
+Errors the package raises on purpose, and those of files, become one line on standard error and exit code 2.
 """
 
 from __future__ import annotations
@@ -60,6 +60,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except PzosError as error:
         sys.stderr.write(f"pzos {chosen.command}: {error}\n")
         return int(getattr(error, "exit_code", 2))
+    except OSError as error:
+        place = "" if error.filename is None else f"{error.filename}: "
+        sys.stderr.write(f"pzos {chosen.command}: {place}{error.strerror or error}; check the path\n")
+        return 2
     except KeyboardInterrupt:
         sys.stderr.write(f"pzos {chosen.command}: interrupted\n")
         return 130

@@ -22,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         parser.add_argument(flag, type=float, required=True, help=meaning)
     parser.add_argument("--dimension", type=int, required=True, help="length of x")
     parser.add_argument("--notion", choices=("partial", "full", "both"), default="both")
-    parser.add_argument("--k1", type=float, default=None, help="smoothing constant; default: exact, from the lemma")
+    parser.add_argument("--k1", type=float, help="smoothing constant; default: exact, from the lemma")
     parser.add_argument(
         "--k2",
         default="published",

@@ -35,13 +35,6 @@ def _plain(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def aligned(rows: Iterable[tuple[str, str]], width: int = 0) -> str:
-    """Return names and texts in two columns, the first ``width`` wide or as wide as the longest name needs."""
-    rows = list(rows)
-    width = max(width, *(len(name) for name, _ in rows))
-    return "\n".join(f"{name:<{width}}  {text}" for name, text in rows)
-
-
 def sparkline(values: Iterable[float], width: int = 60) -> str:
     """Return the course of the values as a line of bars, at most ``width`` of them; unknown ones are blank.
 

@@ -6,7 +6,7 @@ import argparse
 import json
 import os
 import sys
-from contextlib import nullcontext
+from contextlib import closing, nullcontext
 from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
@@ -14,18 +14,18 @@ from typing import Any
 
 import pzos
 from pzos.answers.cluster import as_executor
-from pzos.base.checks import Faults, Must, one_of, whole
+from pzos.base.checks import Faults, one_of, whole
 from pzos.experiments import goldstein as goldstein_figure, routing as routing_figures, security as security_figures
 from pzos.experiments.descriptions import FULL, QUICK, Scale
 from pzos.experiments.runs import RunStore, compute_missing
-from pzos.experiments.tables import Context, FigureReport, write_columns
+from pzos.experiments.tables import Context, write_columns
 from pzos.report.page import page_template, write_reproduction
 
 FIGURES = security_figures.FIGURES | routing_figures.FIGURES | goldstein_figure.FIGURES
 _VERSIONED = ("numpy", "scipy", "numba", "matplotlib")
 _FIGURE = one_of(tuple(FIGURES), "check the spelling", f"one of {', '.join(FIGURES)}")
 _JOBS = whole(1, "try --jobs 2")
-_SEED = Must(lambda seed: 0 <= seed < 2**40, "a whole number from 0 to 2**40", "try --seed 0")
+_SEED = whole(0, "try --seed 0", most=2**40 - 1, expected="a whole number from 0 to below 2**40")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("figures", nargs="*", metavar="FIGURE", help=f"default all of: {', '.join(FIGURES)}")
     parser.add_argument("--quick", action="store_true", help="a small version of every experiment")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, metavar="N", help="worker processes")
-    parser.add_argument("--dask", default=None, metavar="ADDRESS",
+    parser.add_argument("--dask", metavar="ADDRESS",
                         help="compute on this Dask cluster instead (local:4 starts one here)")  # fmt: skip
     parser.add_argument("--seed", type=int, default=0, help="seed of all instances and directions")
     parser.add_argument("--out", type=Path, default=Path("reproduction"), metavar="DIR", help="output folder")
@@ -45,16 +45,13 @@ def run(args: argparse.Namespace) -> int:
     names = tuple(args.figures) or tuple(FIGURES)
     scale = QUICK if args.quick else FULL
     args.out.mkdir(parents=True, exist_ok=True)
-    store = RunStore(args.out / f"runs-{scale.name}.sqlite")
-    try:
+    with closing(RunStore(args.out / f"runs-{scale.name}.sqlite")) as store:
         specs = [spec for name in names for spec in FIGURES[name].needs(scale, args.seed)]
         with nullcontext() if args.dask is None else as_executor(args.dask) as executor:
             executed = compute_missing(specs, store, jobs=args.jobs, executor=executor)
         context = Context(scale, args.seed, args.out, store)
         for name in names:
-            _write_report(args.out, FIGURES[name].make(context), scale, args.seed)
-    finally:
-        store.close()
+            _make(name, context)
     reports = _read_reports(args.out)
     claims = [claim for report in reports for claim in report["claims"]]
     write_columns(
@@ -88,21 +85,24 @@ def _command(names: tuple[str, ...], scale: Scale, seed: int) -> str:
     return " ".join(words)
 
 
-def _write_report(folder: Path, report: FigureReport, scale: Scale, seed: int) -> None:
-    """Write the configuration, versions and claims of a figure beside it."""
+def _make(name: str, context: Context) -> None:
+    """Draw a figure; write its numbers, and its configuration, versions and claims, beside it."""
+    figure, scale, seed = FIGURES[name], context.scale, context.seed
+    columns, claims = figure.draw(context)
+    write_columns(context.folder / f"{name}_figure.csv", columns)
     content = {
-        "name": report.name,
-        "title": report.title,
-        "caption": report.caption,
-        "claims": [claim._asdict() for claim in report.claims],
-        "choices": list(report.choices),
-        "rerun": _command((report.name,), scale, seed),
+        "name": name,
+        "title": figure.title,
+        "caption": figure.caption.format(scale=scale),
+        "claims": [claim._asdict() for claim in claims],
+        "choices": list(figure.choices),
+        "rerun": _command((name,), scale, seed),
         "seed": seed,
         "scale": asdict(scale),
         "versions": {"pzos": pzos.__version__, "python": sys.version.split()[0]}
-        | {name: version(name) for name in _VERSIONED},
+        | {package: version(package) for package in _VERSIONED},
     }
-    (folder / f"{report.name}.json").write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+    (context.folder / f"{name}.json").write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
 
 
 def _read_reports(folder: Path) -> list[dict[str, Any]]:

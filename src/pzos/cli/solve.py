@@ -1,47 +1,40 @@
 """``pzos solve PROBLEM``: :func:`pzos.solve` in one go, here, in worker processes or on a Dask cluster.
 
 PROBLEM is a TOML file (see ``pzos init``) or a problem named as ``module:name`` or ``file.py:name``. A solver is named
-in the TOML file, or by ``--solver`` with ``--step``, ``--radius`` and ``--batch``; without one the default method is
-used, and the result ends with its certificate. Nothing is kept; for a run that survives a crash use ``pzos run``.
+in the TOML file, or for a problem given by name by ``--solver`` with ``--step``, ``--radius`` and ``--batch``; without
+one the default method is used, and the result ends with its certificate. Nothing is kept; for a run that survives a
+crash use ``pzos run``.
 """
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from pzos.base.errors import InvalidInput
-from pzos.cli.description import load, made_from, read_description
+from pzos.cli.description import made_from, named_problem, read_description
 from pzos.cli.printing import add_json, emit
 from pzos.cli.studies import add_running, executor_of, limits_of, require_follower, result_data, tolerance_of
 from pzos.problem.problem import Problem
 from pzos.solving import solve
 
 
-class _Asked(NamedTuple):
-    """What is to be solved, by which solver (None: the default), until when."""
-
-    problem: Problem
-    solver: Any
-    settings: dict[str, Any]
-
-
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of ``pzos solve``."""
     parser.add_argument("study", metavar="PROBLEM", help="STUDY.toml, module:name or file.py:name")
-    parser.add_argument("--solver", default=None, help="the method, for a problem given by name (it is chosen)")
-    parser.add_argument("--step", type=float, default=None, help="its step size")
-    parser.add_argument("--radius", type=float, default=None, help="its smoothing radius")
-    parser.add_argument("--batch", type=int, default=None, help="its directions per step")
-    parser.add_argument("--seed", type=int, default=None, help="seed of the directions")
+    parser.add_argument("--solver", help="the method (it is chosen), not with a TOML file, which names its own")
+    parser.add_argument("--step", type=float, help="its step size")
+    parser.add_argument("--radius", type=float, help="its smoothing radius")
+    parser.add_argument("--batch", type=int, help="its directions per step")
+    parser.add_argument("--seed", type=int, help="seed of the directions")
     add_running(parser)
     add_json(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Solve and print the result; exit code 130 if it was interrupted."""
-    problem, solver, settings = _described(args) if args.study.endswith(".toml") else _named(args)
+    problem, solver, settings = _asked(args)
     settings = {**settings, **limits_of(args), **({} if args.seed is None else {"seed": args.seed})}
     failing = {"failure_rate": settings.pop("failure_rate")} if "failure_rate" in settings else {}
     tolerant = failing or args.drop or args.attempts != 1 or args.timeout is not None
@@ -52,24 +45,20 @@ def run(args: argparse.Namespace) -> int:
     return 130 if result.stop.name == "INTERRUPTED" else 0
 
 
-def _described(args: argparse.Namespace) -> _Asked:
-    description = read_description(Path(args.study))
-    require_follower(args, description)
-    return _Asked(description.problem, None if description.by_default else description.solver, description.settings)
-
-
-def _named(args: argparse.Namespace) -> _Asked:
-    found = load(args.study, Path.cwd())
-    problem = found if isinstance(found, Problem) else found() if callable(found) else found
-    if not isinstance(problem, Problem):
-        raise InvalidInput(
-            f"solve: {args.study!r}: expected a pzos.Problem or a function that makes one; check the name"
-        )
-    given: dict[str, Any] = {"step": args.step, "radius": args.radius, "batch": args.batch}
-    options = {name: value for name, value in given.items() if value is not None}
+def _asked(args: argparse.Namespace) -> tuple[Problem, Any, dict[str, Any]]:
+    """Return what is to be solved, by which solver (None: the default), and the settings of the TOML file."""
+    options = {name: getattr(args, name) for name in ("solver", "step", "radius", "batch")}
+    options = {name: value for name, value in options.items() if value is not None}
+    named = " and ".join(f"--{name}" for name in options)
+    if args.study.endswith(".toml"):
+        if options:
+            raise InvalidInput(f"solve: {named}: expected none with a TOML file; write it in its table [solver]")
+        description = read_description(Path(args.study))
+        require_follower(args, description)
+        return description.problem, None if description.by_default else description.solver, description.settings
+    problem = named_problem("solve: ", args.study, Path.cwd())
     if args.solver is not None:
-        return _Asked(problem, made_from({"kind": args.solver, **options}, "solve", "--solver"), {})
+        return problem, made_from({"kind": options.pop("solver"), **options}, "solve", "--solver"), {}
     if options:
-        named = " and ".join(f"--{name}" for name in options)
         raise InvalidInput(f"solve: {named}: expected the method it is for; add --solver PZOS, or leave it out")
-    return _Asked(problem, None, {})
+    return problem, None, {}

@@ -16,22 +16,26 @@ import sys
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Executor
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from pzos.answers.cluster import as_executor
+from pzos.answers.failures import Tolerance, TolerantOracle
 from pzos.answers.oracle import Oracle
+from pzos.base.checks import aligned
 from pzos.base.errors import InvalidInput, MissingExtra
 from pzos.base.types import Query
-from pzos.cli.description import Description, read_description
-from pzos.cli.printing import add_json, aligned, emit, sparkline
+from pzos.cli.description import Description, look_at, read_description
+from pzos.cli.printing import add_json, emit, sparkline
 from pzos.durable.log import read_study, recover as save_intact
 from pzos.durable.replay import summary
 from pzos.study.result import Result
 from pzos.study.run import drive
 from pzos.study.study import Study
 
-if TYPE_CHECKING:
-    from pzos.answers.failures import Tolerance
-
+_TOLD = (
+    "problem", "solver", "seed", "done", "stop", "steps", "queries", "monitoring", "failures", "open", "value",
+    "best_value", "x", "best_x", "seconds", "explanation", "certificate",
+)  # fmt: skip
 EXAMPLE_STUDY = """\
 # A study: what is optimised, how, and until when. Change it, then: pzos init; pzos run (or pzos ask, pzos tell).
 name = "tolls"
@@ -85,21 +89,17 @@ def init(args: argparse.Namespace) -> int:
     """Make the study, or check that the one there is the one described."""
     if args.example:
         for path, text in ((args.study, EXAMPLE_STUDY), (args.study.with_name("model.py"), EXAMPLE_MODEL)):
-            _write_unless_there(path, text)
-    description = described(args.study)
+            if path.exists():
+                sys.stderr.write(f"{path}: is there already and was left as it is\n")
+            else:
+                path.write_text(text, encoding="utf-8")
+    description = read_description(args.study)
     existed = description.path.exists()
     with _opened(description) as study:
         steps = study.step
     told = f"is there already, {steps} steps taken" if existed else "made; next: pzos ask, or pzos run"
     emit(args, {"study": str(description.path), "made": not existed, "steps": steps}, f"{description.path}: {told}")
     return 0
-
-
-def _write_unless_there(path: Path, text: str) -> None:
-    if path.exists():
-        sys.stderr.write(f"{path}: is there already and was left as it is\n")
-    else:
-        path.write_text(text, encoding="utf-8")
 
 
 # ---- pzos run, pzos resume --------------------------------------------------------------------------------------
@@ -114,7 +114,7 @@ def add_run(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Make the study or go on with it; exit code 130 if it was interrupted."""
-    description = described(args.study)
+    description = read_description(args.study)
     with oracle_of(args, description) as oracle, _opened(description, **limits_of(args)) as study:
         result = drive(study, oracle)
         emit(args, {"study": str(description.path), **result_data(result, study.ask())}, repr(result))
@@ -123,7 +123,7 @@ def run(args: argparse.Namespace) -> int:
 
 def resume(args: argparse.Namespace) -> int:
     """Go on with a study that was begun."""
-    path = described(args.study).path
+    path = read_description(args.study).path
     if not path.exists():
         raise InvalidInput(f"{path}: there is no such study to resume; begin it with  pzos run")
     return run(args)
@@ -134,8 +134,7 @@ def resume(args: argparse.Namespace) -> int:
 
 def add_status(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of ``pzos status``."""
-    parser.add_argument("study", type=Path, nargs="?", default=Path("study.toml"), metavar="STUDY",
-                        help="the TOML file (study.toml), or a study file, which says less")  # fmt: skip
+    add_study(parser, "STUDY", "the TOML file (study.toml), or a study file, which says less")
     add_json(parser)
 
 
@@ -143,8 +142,8 @@ def status(args: argparse.Namespace) -> int:
     """Print a table and a sparkline of F."""
     if args.study.suffix != ".toml":
         return _status_of_file(args)
-    description = described(args.study)
-    with look_at(description) as study:
+    description = read_description(args.study)
+    with look_at(description, limited=True) as study:
         result = study.result()
         data = {"study": str(description.path), **result_data(result, study.ask())}
     rows = [("study", str(description.path)), *result.rows(), *moved_rows(summary(description.path).difference)]
@@ -209,13 +208,13 @@ def export(args: argparse.Namespace) -> int:
 
 
 def _steps_table(study: Path) -> dict[str, list[Any]]:
-    with look_at(described(study)) as opened:
+    with look_at(read_description(study)) as opened:
         trace = opened.result().trace
     return {name: trace[name].tolist() for name in trace.columns}
 
 
 def _answers_table(study: Path) -> dict[str, list[Any]]:
-    rows = read_study(described(study).path if study.suffix == ".toml" else study).answers
+    rows = read_study(read_description(study).path if study.suffix == ".toml" else study).answers
     names = ("step", "index", "purpose", "gap", "seconds", "elapsed", "failure", "retried")
     columns: dict[str, list[Any]] = {name: [getattr(row, name) for row in rows] for name in names}
     for letter, arrays in (("x", [row.x for row in rows]), ("y", [row.y for row in rows])):
@@ -248,7 +247,7 @@ def add_recover(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "study", type=Path, metavar="STUDY", help="a damaged study file, or one of version 0.1 (it is left as it is)"
     )
-    parser.add_argument("--out", type=Path, default=None, metavar="FILE", help="where to write what was saved")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="where to write what was saved")
     add_json(parser)
 
 
@@ -267,46 +266,33 @@ def recover(args: argparse.Namespace) -> int:
 # ---- which study, how far, and who answers ----------------------------------------------------------------------
 
 
-def add_study(parser: argparse.ArgumentParser) -> None:
+def add_study(
+    parser: argparse.ArgumentParser,
+    metavar: str = "STUDY.toml",
+    meaning: str = "the TOML file that describes the study (study.toml)",
+) -> None:
     """Declare which study a command works on."""
-    parser.add_argument("study", type=Path, nargs="?", default=Path("study.toml"), metavar="STUDY.toml",
-                        help="the TOML file that describes the study (study.toml)")  # fmt: skip
+    parser.add_argument("study", type=Path, nargs="?", default=Path("study.toml"), metavar=metavar, help=meaning)
 
 
 def add_running(parser: argparse.ArgumentParser) -> None:
     """Declare how queries are answered, and limits that replace those of the TOML file."""
-    parser.add_argument("--steps", type=int, default=None, help="end after this many steps in all")
-    parser.add_argument("--queries", type=int, default=None, help="end after this many queries in all")
-    parser.add_argument("--workers", type=int, default=None, metavar="N", help="answer queries in N worker processes")
-    parser.add_argument("--dask", default=None, metavar="ADDRESS", help="answer queries on this Dask cluster")
+    parser.add_argument("--steps", type=int, help="end after this many steps in all")
+    parser.add_argument("--queries", type=int, help="end after this many queries in all")
+    parser.add_argument("--workers", type=int, metavar="N", help="answer queries in N worker processes")
+    parser.add_argument("--dask", metavar="ADDRESS", help="answer queries on this Dask cluster")
     parser.add_argument("--attempts", type=int, default=1, help="how often a query that fails is tried")
     parser.add_argument("--wait", type=float, default=1.0, help="seconds before the second attempt; doubles each time")
-    parser.add_argument("--timeout", type=float, default=None, help="seconds after which an attempt is stopped")
+    parser.add_argument("--timeout", type=float, help="seconds after which an attempt is stopped")
     parser.add_argument("--drop", action="store_true",
                         help="go on without queries that fail for good (unbiased only if failing does not depend on "
                         "the direction)")  # fmt: skip
-
-
-def described(path: Path) -> Description:
-    """Read the TOML file a command was given."""
-    if path.suffix == ".study":
-        raise InvalidInput(
-            f"{path}: expected the TOML file that describes the study; code is never found in a study file"
-        )
-    return read_description(path)
 
 
 def limits_of(args: argparse.Namespace) -> dict[str, Any]:
     """Return the limits given on the command line."""
     given = {name: getattr(args, name, None) for name in ("steps", "queries")}
     return {name: value for name, value in given.items() if value is not None}
-
-
-def look_at(description: Description) -> Study:
-    """Open a study to look at it, with every step it has taken (``pzos resume --steps`` may have taken more)."""
-    taken = summary(description.path).steps if description.path.exists() else 0
-    longer = {"steps": taken} if taken > description.settings.get("steps", taken) else {}
-    return open_study(description, read_only=True, **longer)
 
 
 def open_study(description: Description, *, read_only: bool = False, **limits: Any) -> Study:
@@ -325,8 +311,6 @@ def _opened(description: Description, **settings: Any) -> Study:
 @contextlib.contextmanager
 def oracle_of(args: argparse.Namespace, description: Description) -> Iterator[Oracle]:
     """Yield an oracle for the description's follower, where and how the arguments say."""
-    from pzos.answers.failures import TolerantOracle
-
     require_follower(args, description)
     seed = description.settings.get("seed", 0)
     follower, tolerance = description.problem.follower, tolerance_of(args)
@@ -344,16 +328,12 @@ def require_follower(args: argparse.Namespace, description: Description) -> None
 
 def tolerance_of(args: argparse.Namespace, **settings: Any) -> Tolerance:
     """Return what the arguments say about a follower that fails."""
-    from pzos.answers.failures import Tolerance
-
     policy: Any = "drop" if args.drop else "raise"
     return Tolerance(attempts=args.attempts, wait=args.wait, timeout=args.timeout, policy=policy, **settings)
 
 
 def executor_of(args: argparse.Namespace) -> contextlib.AbstractContextManager[Executor | None]:
     """Return where the arguments say queries are answered, to be closed by ``with``."""
-    from pzos.answers.cluster import as_executor
-
     if args.dask is not None and args.workers is not None:
         raise InvalidInput("--dask and --workers were both given: expected one of them; choose where to compute")
     if args.dask is not None and args.timeout is not None:
@@ -368,22 +348,12 @@ def executor_of(args: argparse.Namespace) -> contextlib.AbstractContextManager[E
 def result_data(result: Result, open_queries: Iterable[Query] = ()) -> dict[str, Any]:
     """Return what scripts want to know of a study and its open queries."""
     still_open = [f"{query.step}.{query.index}" for query in open_queries]
-    return {
-        "problem": result.problem,
-        "solver": result.solver,
-        "seed": result.seed,
+    told = {
         "done": not still_open,
         "stop": result.stop.name.lower(),
-        "steps": result.steps,
-        "queries": result.queries,
-        "monitoring": result.monitoring,
-        "failures": result.failures,
         "open": still_open,
-        "value": result.value,
-        "best_value": result.best_value,
-        "x": [float(entry) for entry in result.x],
-        "best_x": [float(entry) for entry in result.best_x],
-        "seconds": result.seconds,
-        "explanation": result.explanation,
+        "x": result.x.tolist(),
+        "best_x": result.best_x.tolist(),
         "certificate": None if result.certificate is None else result.certificate.sentence,
     }
+    return {name: told[name] if name in told else getattr(result, name) for name in _TOLD}

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import csv
 import sys
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,6 +26,7 @@ from pzos.networks.objectives import SENSES, TollReport, toll_report
 from pzos.networks.tntp import read_tntp
 from pzos.networks.tolls import TollFollower, TollSearch, optimise_tolls
 
+_LINK_COLUMNS = ("link", "from", "to", "toll", "flow_before", "flow_after", "time_before", "time_after")
 _EXAMPLE = "examples: --objective revenue, --objective revenue=1,travel_time=-0.2"
 
 
@@ -33,17 +35,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("net", nargs="?", type=Path, metavar="NET", help="TNTP network file (default: a generated city)")
     add("trips", nargs="?", type=Path, metavar="TRIPS", help="TNTP trips file")
-    add("--node", type=Path, default=None, help="TNTP node file (default: the one beside NET, if there is one)")
-    add("--gmns", type=Path, default=None, metavar="FOLDER", help="node.csv, link.csv, demand.csv instead of TNTP")
-    add("--toll-factor", type=float, default=None, help="weight of the file's tolls in the cost")
-    add("--distance-factor", type=float, default=None, help="weight of the length in the cost")
+    add("--node", type=Path, help="TNTP node file (default: the one beside NET, if there is one)")
+    add("--gmns", type=Path, metavar="FOLDER", help="node.csv, link.csv, demand.csv instead of TNTP")
+    add("--toll-factor", type=float, help="weight of the file's tolls in the cost")
+    add("--distance-factor", type=float, help="weight of the length in the cost")
     add("--links", nargs="+", default=["busiest:20"], metavar="LINK", help="FROM-TO, numbers, busiest:N or all")
     add("--objective", default="travel_time", help=f"{', '.join(SENSES)}, or a mix; {_EXAMPLE}")
-    add("--max-toll", type=float, default=None, help="highest toll per link (default: the mean trip's travel time)")
+    add("--max-toll", type=float, help="highest toll per link (default: the mean trip's travel time)")
     add("--min-toll", type=float, default=0.0, help="lowest toll per link; below 0 allows subsidies (0)")
-    add("--values-of-time", nargs="+", type=float, default=None, metavar="V", help="one class of travellers per value")
-    add("--shares", nargs="+", type=float, default=None, metavar="S", help="their shares of the trips (equal)")
-    add("--paying", nargs="+", type=int, default=None, metavar="K", help="classes that pay, counted from 0 (all)")
+    add("--values-of-time", nargs="+", type=float, metavar="V", help="one class of travellers per value")
+    add("--shares", nargs="+", type=float, metavar="S", help="their shares of the trips (equal)")
+    add("--paying", nargs="+", type=int, metavar="K", help="classes that pay, counted from 0 (all)")
     add("--queries", type=int, default=200, help="equilibria to compute in the search (200)")
     add("--gap", type=float, default=1e-10, help="relative gap of every equilibrium (1e-10)")
     add("--seed", type=int, default=0, help="seed of the search, and of the generated city (0)")
@@ -71,11 +73,12 @@ def run(args: argparse.Namespace) -> int:
         choice.links, objective, classes=args.paying, lower=choice.lowest, upper=choice.highest, gap=args.gap
     )
     found = optimise_tolls(problem, choice.highest, queries=args.queries, seed=args.seed)
-    travellers = TollFollower(choice.network, choice.links, _paying(args, choice.network), args.gap)
+    paying = range(len(choice.network.classes)) if args.paying is None else args.paying
+    travellers = TollFollower(choice.network, choice.links, tuple(paying), args.gap)
     states = [travellers.assignment(x) for x in (np.full(choice.links.size, found.uniform.toll), found.x)]
     reports = [toll_report(choice.free, state, choice.links) for state in states]
     args.out.mkdir(parents=True, exist_ok=True)
-    written = [_write_tolls(choice, states[1], args.out / "tolls.csv")]
+    written = [_write_tolls(_link_rows(choice, found, states[1]), args.out / "tolls.csv")]
     written += _map(args, choice, states[1])
     data = _data(args, choice, found, reports, written)
     (args.out / "summary.json").write_text(as_json(data) + "\n", encoding="utf-8")
@@ -146,10 +149,6 @@ def _objective(text: str) -> str | dict[str, float]:
     return weights
 
 
-def _paying(args: argparse.Namespace, network: Network) -> tuple[int, ...]:
-    return tuple(range(len(network.classes))) if args.paying is None else tuple(args.paying)
-
-
 # ---- what is told ---------------------------------------------------------------------------------------------
 
 
@@ -167,17 +166,7 @@ def _data(args: argparse.Namespace, choice: _Choice, found: TollSearch, reports:
         "seconds": found.seconds,
         "stop": found.result.stop.name.lower(),
         "gap": state.gap,
-        "links": [
-            {
-                "link": int(link),
-                "from": int(network.node_ids[network.tail[link]]),
-                "to": int(network.node_ids[network.head[link]]),
-                "toll": float(toll),
-                "flow_before": float(choice.free.flow[link]),
-                "flow_after": float(state.flow[link]),
-            }
-            for link, toll in zip(choice.links, found.x, strict=True)
-        ],
+        "links": [dict(zip(_LINK_COLUMNS[:-2], row[:-2], strict=True)) for row in _link_rows(choice, found, state)],
         "welfare": [
             {"quantity": name, "no tolls": before, "uniform": uniform[2], "optimised": after}
             for uniform, (name, before, after) in zip(reports[0].rows(), reports[1].rows(), strict=True)
@@ -218,17 +207,21 @@ def _cells(*values: float) -> str:
     return "".join(f"{value:>16,.1f}" if abs(value) >= 100 else f"{value:>16.4g}" for value in values)
 
 
-def _write_tolls(choice: _Choice, state: Assignment, path: Path) -> Path:
-    """Write one row per tolled link."""
-    network = choice.network
-    toll = state.tolls[np.argmax(np.abs(state.tolls), axis=0), np.arange(network.links)]
+def _link_rows(choice: _Choice, found: TollSearch, state: Assignment) -> Iterator[tuple[float, ...]]:
+    """Yield what each tolled link is told with, in the order of the columns."""
+    network, free = choice.network, choice.free
+    for link, toll in zip(choice.links.tolist(), found.x, strict=True):
+        ends = int(network.node_ids[network.tail[link]]), int(network.node_ids[network.head[link]])
+        numbers = toll, free.flow[link], state.flow[link], free.time[link], state.time[link]
+        yield link, *ends, *(float(number) for number in numbers)
+
+
+def _write_tolls(rows: Iterable[tuple[float, ...]], path: Path) -> Path:
+    """Write one row per tolled link, every float with all its digits."""
     with path.open("w", encoding="utf-8", newline="") as stream:
         writer = csv.writer(stream)
-        writer.writerow(("link", "from", "to", "toll", "flow_before", "flow_after", "time_before", "time_after"))
-        for link in choice.links.tolist():
-            ends = int(network.node_ids[network.tail[link]]), int(network.node_ids[network.head[link]])
-            numbers = toll[link], choice.free.flow[link], state.flow[link], choice.free.time[link], state.time[link]
-            writer.writerow((link, *ends, *(repr(float(number)) for number in numbers)))
+        writer.writerow(_LINK_COLUMNS)
+        writer.writerows(rows)
     return path
 
 

@@ -9,16 +9,18 @@ import argparse
 import sys
 import time
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pzos.base.checks import Faults, positive, whole
+from pzos.base.checks import Faults, aligned, positive, whole
 from pzos.base.errors import MissingExtra
 from pzos.base.types import Purpose
 from pzos.cli.description import add_names, sources
-from pzos.cli.printing import aligned, sparkline
+from pzos.cli.printing import sparkline
 from pzos.durable.log import Log, StoredAnswer, open_log, stored_answers
+from pzos.methods.solver import Stop
 
 if TYPE_CHECKING:
     from pzos.problem.problem import Problem
@@ -52,15 +54,12 @@ def run(args: argparse.Namespace) -> int:
     queries = args.queries or source.settings.get("queries")
     steps = args.steps or source.settings.get("steps")
     view = View(source.path, source.problem, queries, steps)
-    log = open_log(source.path, read_only=True)
-    try:
+    with closing(open_log(source.path, read_only=True)) as log:
         view.take_in(log)
         if args.once or not sys.stdout.isatty():
             sys.stdout.write(aligned(view.rows(), _NAMES) + "\n")
             return 0
         _live(view, log, args.interval)
-    finally:
-        log.close()
     return 0
 
 
@@ -100,7 +99,9 @@ class View:
     failures: int = 0
     step: int = -1
     elapsed: float = 0.0
+    looked: bool = False
     ended: bool = False
+    looks: dict[int, set[int]] = field(default_factory=dict)
     values: list[float] = field(default_factory=list)
     times: list[float] = field(default_factory=list)
 
@@ -111,19 +112,32 @@ class View:
         for row in stored_answers(log.contents.events[self.seen :]):
             self._count(row)
         self.seen = len(log.contents.events)
+        stop = log.contents.stop
+        # nothing is noted where the writer was killed, and in files of format 1
+        self.ended = stop != Stop.INTERRUPTED.value if stop else self.looked and not log.contents.being_written
 
     def _count(self, row: StoredAnswer) -> None:
-        watching = row.purpose == Purpose.MONITOR.value
-        self.own += not watching
-        self.monitoring += watching
+        self.looked = row.final
+        if row.final:
+            self.looks.setdefault(row.step, set())
+        elif row.step in self.looks:
+            before = self._taken_over(row.step)
+            self.looks[row.step].add(row.index)
+            change = self._taken_over(row.step) - before
+            self.own, self.monitoring = self.own + change, self.monitoring - change
+        self.own += row.purpose != Purpose.MONITOR.value
+        self.monitoring += row.purpose == Purpose.MONITOR.value
         self.failures += bool(row.failure)
         if not row.final:  # the last look at F is no step
             self.step = max(self.step, row.step)
-        self.ended = row.final or (self.queries is not None and self.own >= self.queries)
         self.elapsed = max(self.elapsed, row.elapsed)
         self.times.append(row.elapsed)
         if self.problem is not None and not row.failure and row.purpose in _TELLS_VALUE:
             self.values.append(self.problem.leader.value(row.x, row.y))
+
+    def _taken_over(self, step: int) -> bool:
+        """Tell whether the last look of a shorter run became the answer at the iterate of the next step."""
+        return bool(self.looks[step]) and 0 not in self.looks[step]
 
     def rows(self) -> list[tuple[str, str]]:
         """Return the lines of the view."""

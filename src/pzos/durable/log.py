@@ -69,9 +69,19 @@ class Contents:
         return stored_answers(self.events)
 
     @property
+    def stop(self) -> str:
+        """Return why the study has ended, as its last writer noted; empty if it may go on."""
+        sessions = self._sessions
+        return str(sessions[-1].get("stop", "")) if sessions else ""
+
+    @property
+    def _sessions(self) -> list[dict[str, Any]]:
+        return [note for note in self.notes if note.get("kind") in ("opened", "closed")]
+
+    @property
     def writer(self) -> dict[str, Any]:
         """Return what the present writer noted of himself, as far as the file tells: nothing once he closed it."""
-        sessions = [note for note in self.notes if note.get("kind") in ("opened", "closed")]
+        sessions = self._sessions
         return sessions[-1] if sessions and sessions[-1]["kind"] == "opened" else {}
 
     @property

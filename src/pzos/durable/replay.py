@@ -30,14 +30,26 @@ from pzos.base.types import Query, Vector
 from pzos.durable.log import FORMAT, Contents, create, open_log, read_study
 
 if TYPE_CHECKING:
+    from pzos.methods.solver import AnySolver
+    from pzos.problem.problem import Known
     from pzos.study.study import Study
 
 #: Points that differ by more than this, relative to their largest entry, differ by more than rounding.
 ROUNDING = 1e-6
 
 
-def attach(study: Study, path: str | os.PathLike[str], *, read_only: bool = False, any_version: bool = False) -> None:
-    """Replay the file at ``path`` into a fresh study, or make the file; from then on the study writes to it."""
+def attach(
+    study: Study,
+    path: str | os.PathLike[str],
+    *,
+    read_only: bool = False,
+    any_version: bool = False,
+    whole: bool = False,
+) -> None:
+    """Replay the file at ``path`` into a fresh study, or make the file; from then on the study writes to it.
+
+    With ``whole`` no limit cuts off what is in the file.
+    """
     place = checked_path(path)
     header = header_of(study)
     if not place.exists() and not read_only:
@@ -56,7 +68,7 @@ def attach(study: Study, path: str | os.PathLike[str], *, read_only: bool = Fals
             if apart > ROUNDING or machines == [machine()]:
                 raise _refused(place, query, point, machines)
 
-        study.replay(log.contents.events, judge)
+        study.replay(log.contents.events, judge, whole=whole)
         if not read_only:
             if stored is None:
                 log.adopt(header)
@@ -66,6 +78,23 @@ def attach(study: Study, path: str | os.PathLike[str], *, read_only: bool = Fals
     except BaseException:
         log.close()
         raise
+
+
+def open_whole(path: str | os.PathLike[str], known: Known, solver: AnySolver, **settings: Any) -> Study:
+    """Open a study to look at everything in its file, whatever limits it was continued with.
+
+    ``settings`` are those of :class:`pzos.Study`; what is not given is as in the file. The limits say only whether the
+    study would go on from there: without any it ends where its file does.
+    """
+    from pzos.study.study import Study
+
+    contents = read_study(path)
+    identity = (contents.header or {}).get("identity", {})
+    as_kept = {name: identity[name] for name in ("seed", "monitor") if name in identity}
+    last = max((event.query.step for event in contents.events), default=0)
+    study = Study(known, solver, **{**as_kept, "steps": max(last, 1), **settings})
+    attach(study, path, read_only=True, whole=True)
+    return study
 
 
 def checked_path(path: Any) -> Path:

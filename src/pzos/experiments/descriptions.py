@@ -81,6 +81,11 @@ class SecurityExperiment:
         """Return PZOS and ZOS with one direction each."""
         return both(self.radius)
 
+    @property
+    def large_instances(self) -> int:
+        """Return how many instances have n >= 100."""
+        return self.repetitions * sum(n >= 100 for n in self.dimensions)
+
     def scale(self, targets: int) -> float:
         """Return the paper's step scale for this dimension."""
         return self.small_scale if targets <= self.large_above else self.large_scale

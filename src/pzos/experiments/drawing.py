@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from pzos.base.figures import BLACK, BLUE, GREEN, ORANGE, new_figure
 from pzos.base.types import Vector
-from pzos.experiments.tables import Bands, Context, Pair, write_columns
-from pzos.report.drawing import BLACK, BLUE, GREEN, ORANGE, new_figure
+from pzos.experiments.tables import Bands, Context, Pair
 
 #: PZOS is blue and ZOS black, as in the paper; larger batches get colours of their own.
 COLOURS = {"PZOS": BLUE, "ZOS": BLACK, "ZOS (Q=2)": ORANGE, "ZOS (Q=4)": GREEN}
@@ -35,6 +35,14 @@ def label_panels(axes: Sequence[Any], x: str, y: str) -> None:
     for one in axes:
         one.set_xlabel(x)
     axes[0].set_ylabel(y)
+
+
+def dress(axes: Any, title: str, *, legend: bool = True) -> None:
+    """Give a panel of normalised objectives its title, range and legend."""
+    axes.set_title(title, fontsize=9)
+    axes.set_ylim(-0.03, 1.03)
+    if legend:
+        axes.legend(frameon=False, fontsize=8)
 
 
 def save(figure: Any, folder: Path, name: str) -> None:
@@ -74,10 +82,8 @@ def draw_trajectories(
     for one, row, title in zip(axes, rows, titles, strict=True):
         for label, x, band in row:
             draw_bands(one, x, band, label, light=light)
-        one.set_title(title, fontsize=9)
         one.set_xlim(0, max(float(x[-1]) for _, x, _ in row))
-        one.set_ylim(-0.03, 1.03)
-        one.legend(frameon=False, fontsize=8)
+        dress(one, title)
     label_panels(axes, x_label, "normalised objective")
     save(figure, folder, name)
 
@@ -87,10 +93,10 @@ def pair_row(pair: Pair) -> list[tuple[str, Vector, Bands]]:
     return [("ZOS", pair.zos.steps, pair.their_bands), ("PZOS", pair.pzos.steps, pair.our_bands)]
 
 
-def draw_pair(context: Context, name: str, pair: Pair, title: str = "") -> None:
-    """Draw one panel with PZOS and ZOS against the iteration, and write its numbers beside it."""
+def draw_pair(context: Context, name: str, pair: Pair, title: str = "") -> dict[str, Vector]:
+    """Draw one panel with PZOS and ZOS against the iteration; returns the numbers it shows."""
     draw_trajectories(context.folder, name, "iteration $t$", [pair_row(pair)], [title])
-    write_columns(context.folder / f"{name}_figure.csv", {"step": pair.pzos.steps} | pair.columns())
+    return {"step": pair.pzos.steps} | pair.columns()
 
 
 def draw_scatter(folder: Path, snapshots: Sequence[tuple[int, Vector, Vector]], dimensions: Vector) -> None:
@@ -100,10 +106,9 @@ def draw_scatter(folder: Path, snapshots: Sequence[tuple[int, Vector, Vector]], 
     for one, (t, zos, pzos) in zip(axes, snapshots, strict=True):
         points = one.scatter(zos, pzos, c=dimensions, cmap="cividis", s=14, linewidths=0.3, edgecolors="white")
         one.plot((0, 1), (0, 1), color="0.4", linewidth=1.0, linestyle="--")
-        one.set_title(f"iteration {t}", fontsize=9)
         one.set_aspect("equal")
         one.set_xlim(-0.03, 1.03)
-        one.set_ylim(-0.03, 1.03)
+        dress(one, f"iteration {t}", legend=False)
     label_panels(axes, "ZOS, normalised objective", "PZOS, normalised objective")
     figure.colorbar(points, ax=axes, label="number of edges", shrink=0.85)
     save(figure, folder, "routing_scatter")
@@ -116,8 +121,6 @@ def draw_dimension(folder: Path, panels_of: Sequence[tuple[int, Vector, dict[str
         for label, curve in curves.items():
             one.fill_between(n, curve["min"], curve["max"], color=COLOURS[label], alpha=0.2, linewidth=0)
             one.plot(n, curve["mean"], color=COLOURS[label], linewidth=1.8, label=label)
-        one.set_title(f"iteration {t}", fontsize=9)
-        one.set_ylim(-0.03, 1.03)
-        one.legend(frameon=False, fontsize=8)
+        dress(one, f"iteration {t}")
     label_panels(axes, "number of targets $n$", "normalised objective")
     save(figure, folder, "security_dimension")

@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from pzos.base.figures import BLUE, ORANGE, new_figure
 from pzos.base.types import Matrix, Vector
 from pzos.experiments.drawing import save
-from pzos.experiments.tables import Claim, Context, Figure, FigureReport, write_columns
-from pzos.report.drawing import BLUE, ORANGE, new_figure
+from pzos.experiments.tables import Claim, Context, Drawn, Figure
 from pzos.stationarity.piecewise import Example, full_not_partial, partial_not_full
 
 _DELTAS = np.linspace(0.01, 2.0, 200)
@@ -28,22 +28,15 @@ def _published_second(delta: float) -> tuple[float, float, float, float]:
     return 3.0 - 2.0 * delta, 1.0 + 2.0 * delta, -1.0, 3.0
 
 
-def _goldstein(context: Context) -> FigureReport:
+def _goldstein(context: Context) -> Drawn:
     examples = (full_not_partial(), partial_not_full())
     intervals = [example.intervals(_DELTAS) for example in examples]
     _draw(context, examples, intervals)
     columns: dict[str, Vector] = {"delta": _DELTAS}
     for number, rows in enumerate(intervals, start=1):
         columns |= {f"example{number}_{name}": rows[:, at] for at, name in enumerate(_COLUMNS)}
-    write_columns(context.folder / "goldstein_figure.csv", columns)
     claims = [_interval_claim(1, intervals[0], _published_first), _interval_claim(2, intervals[1], _published_second)]
-    return FigureReport(
-        "goldstein",
-        "Goldstein and partial Goldstein stationarity",
-        "The two examples of the appendix. Top: F, with the point x = 0. Bottom: both subdifferentials at 0 against "
-        "delta; x = 0 is stationary in a sense from where the set of that sense contains zero.",
-        (*claims, *_stationarity_claims(intervals)),
-    )
+    return Drawn(columns, claims + _stationarity_claims(intervals))
 
 
 def _interval_claim(number: int, rows: Matrix, published: Callable[[float], tuple[float, ...]]) -> Claim:
@@ -90,4 +83,12 @@ def _draw(context: Context, examples: Sequence[Example], intervals: Sequence[Mat
     save(figure, context.folder, "goldstein")
 
 
-FIGURES = {"goldstein": Figure(lambda scale, seed: [], _goldstein)}
+FIGURES = {
+    "goldstein": Figure(
+        "Goldstein and partial Goldstein stationarity",
+        "The two examples of the appendix. Top: F, with the point x = 0. Bottom: both subdifferentials at 0 against "
+        "delta; x = 0 is stationary in a sense from where the set of that sense contains zero.",
+        lambda scale, seed: [],
+        _goldstein,
+    )
+}

@@ -13,8 +13,8 @@ from pzos.experiments.tables import (
     Bands,
     Claim,
     Context,
+    Drawn,
     Figure,
-    FigureReport,
     Pair,
     Runs,
     bands,
@@ -22,7 +22,6 @@ from pzos.experiments.tables import (
     exceptions,
     normalised,
     stays_ahead,
-    write_columns,
     write_trajectories,
 )
 
@@ -39,17 +38,10 @@ def _needs(variants: Callable[[RoutingExperiment], tuple[Variant, ...]]) -> Call
     return lambda scale, seed: list(scale.routing.runs(seed, variants(scale.routing)))
 
 
-def _routing(context: Context) -> FigureReport:
+def _routing(context: Context) -> Drawn:
     pair = context.pair("routing", context.scale.routing.base())
     _write_all(context)
-    draw_pair(context, "routing", pair)
-    return FigureReport(
-        "routing",
-        "Routing games",
-        "Median normalised objective (higher is better) with interquartile (dark) and 10-90 % range (light).",
-        _routing_claims(pair),
-        _CHOICES,
-    )
+    return Drawn(draw_pair(context, "routing", pair), _routing_claims(pair))
 
 
 def _write_all(context: Context) -> None:
@@ -87,7 +79,7 @@ def _routing_claims(pair: Pair) -> tuple[Claim, ...]:
     )  # fmt: skip
 
 
-def _routing_scatter(context: Context) -> FigureReport:
+def _routing_scatter(context: Context) -> Drawn:
     pzos, _, ours, theirs, *_ = context.pair("routing", context.scale.routing.base())
     snapshots, columns, claims = [], {"instance": np.arange(len(ours)), "dimension": pzos.dimensions}, []
     for t in (10, 25, 50):
@@ -102,14 +94,7 @@ def _routing_scatter(context: Context) -> FigureReport:
                   f"{correlation:.2f}", correlation > 0),
         ]  # fmt: skip
     draw_scatter(context.folder, snapshots, pzos.dimensions)
-    write_columns(context.folder / "routing_scatter_figure.csv", columns)
-    return FigureReport(
-        "routing_scatter",
-        "Routing games, instance by instance",
-        "Normalised objective (higher is better) of ZOS and PZOS on each instance; lighter points have more edges.",
-        tuple(claims),
-        _CHOICES,
-    )
+    return Drawn(columns, claims)
 
 
 def _batch_bands(context: Context) -> list[tuple[Variant, Vector, Bands]]:
@@ -118,7 +103,7 @@ def _batch_bands(context: Context) -> list[tuple[Variant, Vector, Bands]]:
     return [(one.variant, one.steps, bands(values)) for one, values in zip(runs, normalised(runs), strict=True)]
 
 
-def _routing_batch(context: Context) -> FigureReport:
+def _routing_batch(context: Context) -> Drawn:
     (_, steps, band), *others = _batch_bands(context)
     rows, columns, claims = [], {"step": steps} | band.columns("pzos_q1"), []
     for variant, _, other in others:
@@ -128,17 +113,10 @@ def _routing_batch(context: Context) -> FigureReport:
         claims.append(stays_ahead(claim, "Fig. batch size", band.median, other.median))
     titles = [f"ZOS with Q = {variant.batch}" for variant, *_ in others]
     draw_trajectories(context.folder, "routing_batch", "iteration $t$", rows, titles)
-    write_columns(context.folder / "routing_batch_figure.csv", columns)
-    return FigureReport(
-        "routing_batch",
-        "Effect of the batch size",
-        "PZOS with one direction (3 oracle calls an iteration) against ZOS with Q directions (2Q calls).",
-        tuple(claims),
-        _CHOICES,
-    )
+    return Drawn(columns, claims)
 
 
-def _routing_oracle_calls(context: Context) -> FigureReport:
+def _routing_oracle_calls(context: Context) -> Drawn:
     (ours, steps, band), *others = _batch_bands(context)
     calls = steps * ours.queries_per_step
     rows, columns, claims = [], {"step": steps, "pzos_calls": calls} | band.columns("pzos_q1"), []
@@ -155,14 +133,7 @@ def _routing_oracle_calls(context: Context) -> FigureReport:
         claims.append(_per_call_claim(variant, calls, band.median, their_calls, other.median))
     titles = [f"ZOS with Q = {variant.batch}" for variant, *_ in others]
     draw_trajectories(context.folder, "routing_oracle_calls", "oracle calls", rows, titles)
-    write_columns(context.folder / "routing_oracle_calls_figure.csv", columns)
-    return FigureReport(
-        "routing_oracle_calls",
-        "Per oracle call",
-        "The same comparison against calls to y*, counted as in the paper: 2Q + 1 for PZOS, 2Q for ZOS.",
-        tuple(claims),
-        _CHOICES,
-    )
+    return Drawn(columns, claims)
 
 
 def _per_call_claim(variant: Variant, calls: Vector, ours: Vector, their_calls: Vector, theirs: Vector) -> Claim:
@@ -175,7 +146,7 @@ def _per_call_claim(variant: Variant, calls: Vector, ours: Vector, their_calls: 
     )
 
 
-def _routing_radius(context: Context) -> FigureReport:
+def _routing_radius(context: Context) -> Drawn:
     routing = context.scale.routing
     pairs = {mu: context.pair("routing", both(mu)) for mu in routing.radii}
     columns: dict[str, Vector] = {"step": pairs[routing.radius].pzos.steps}
@@ -186,14 +157,7 @@ def _routing_radius(context: Context) -> FigureReport:
         claims.append(stays_ahead(f"PZOS is above ZOS at mu = {mu:g} (medians)", "Fig. radius", *medians))
     draw_trajectories(context.folder, "routing_radius", "iteration $t$", [pair_row(pair) for pair in pairs.values()],
                       [f"$\\mu$ = {mu:g}" for mu in pairs], light=False)  # fmt: skip
-    write_columns(context.folder / "routing_radius_figure.csv", columns)
-    return FigureReport(
-        "routing_radius",
-        "Effect of the smoothing radius",
-        "Median normalised objective (higher is better) with interquartile range, for four radii.",
-        (*claims, *_sensitivity_claims(pairs, routing.radius)),
-        _CHOICES,
-    )
+    return Drawn(columns, claims + _sensitivity_claims(pairs, routing.radius))
 
 
 def _sensitivity_claims(pairs: dict[float, Pair], base: float) -> list[Claim]:
@@ -209,31 +173,60 @@ def _sensitivity_claims(pairs: dict[float, Pair], base: float) -> list[Claim]:
     return claims
 
 
-def _routing_constrained(context: Context) -> FigureReport:
+def _routing_constrained(context: Context) -> Drawn:
     pair = context.pair("routing", context.scale.routing.constrained_variants())
-    draw_pair(context, "routing_constrained", pair, "tolls $\\geq 0$ by projection")
     rises = [runs.values[:, -1] > runs.values[:, 0] for runs in (pair.pzos, pair.zos)]
     active = float((pair.pzos.projected / pair.pzos.norms.shape[1]).mean())
-    return FigureReport(
-        "routing_constrained",
-        "Routing games with tolls of at least zero",
-        "As the first routing figure, with the projection onto tau >= 0 after each step.",
-        (
-            stays_ahead("With tau >= 0 PZOS still does visibly better (medians)", "App. A, Fig. constrained",
-                        pair.our_bands.median, pair.their_bands.median, "above {}"),
-            everywhere("Both algorithms remain stable under projection (end above their start)", "Sec. 5, limitations",
-                       rises[0] & rises[1],
-                       f"{{}} instances; the projection moved x in {active:.0%} of PZOS steps"),
-        ),
-        _CHOICES,
-    )  # fmt: skip
+    claims = [
+        stays_ahead("With tau >= 0 PZOS still does visibly better (medians)", "App. A, Fig. constrained",
+                    pair.our_bands.median, pair.their_bands.median, "above {}"),
+        everywhere("Both algorithms remain stable under projection (end above their start)", "Sec. 5, limitations",
+                   rises[0] & rises[1], f"{{}} instances; the projection moved x in {active:.0%} of PZOS steps"),
+    ]  # fmt: skip
+    return Drawn(draw_pair(context, "routing_constrained", pair, "tolls $\\geq 0$ by projection"), claims)
 
 
 FIGURES = {
-    "routing": Figure(_needs(lambda routing: routing.base()), _routing),
-    "routing_scatter": Figure(_needs(lambda routing: routing.base()), _routing_scatter),
-    "routing_batch": Figure(_needs(lambda routing: routing.batch_variants()), _routing_batch),
-    "routing_oracle_calls": Figure(_needs(lambda routing: routing.batch_variants()), _routing_oracle_calls),
-    "routing_radius": Figure(_needs(lambda routing: routing.radius_variants()), _routing_radius),
-    "routing_constrained": Figure(_needs(lambda routing: routing.constrained_variants()), _routing_constrained),
+    "routing": Figure(
+        "Routing games",
+        "Median normalised objective (higher is better) with interquartile (dark) and 10-90 % range (light).",
+        _needs(RoutingExperiment.base),
+        _routing,
+        _CHOICES,
+    ),
+    "routing_scatter": Figure(
+        "Routing games, instance by instance",
+        "Normalised objective (higher is better) of ZOS and PZOS on each instance; lighter points have more edges.",
+        _needs(RoutingExperiment.base),
+        _routing_scatter,
+        _CHOICES,
+    ),
+    "routing_batch": Figure(
+        "Effect of the batch size",
+        "PZOS with one direction (3 oracle calls an iteration) against ZOS with Q directions (2Q calls).",
+        _needs(RoutingExperiment.batch_variants),
+        _routing_batch,
+        _CHOICES,
+    ),
+    "routing_oracle_calls": Figure(
+        "Per oracle call",
+        "The same comparison against calls to y*, counted as in the paper: 2Q + 1 for PZOS, 2Q for ZOS.",
+        _needs(RoutingExperiment.batch_variants),
+        _routing_oracle_calls,
+        _CHOICES,
+    ),
+    "routing_radius": Figure(
+        "Effect of the smoothing radius",
+        "Median normalised objective (higher is better) with interquartile range, for four radii.",
+        _needs(RoutingExperiment.radius_variants),
+        _routing_radius,
+        _CHOICES,
+    ),
+    "routing_constrained": Figure(
+        "Routing games with tolls of at least zero",
+        "As the first routing figure, with the projection onto tau >= 0 after each step.",
+        _needs(RoutingExperiment.constrained_variants),
+        _routing_constrained,
+        _CHOICES,
+    ),
 }

@@ -8,9 +8,9 @@ from __future__ import annotations
 import importlib.util
 import sqlite3
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Executor, as_completed
-from contextlib import contextmanager
+from contextlib import nullcontext
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -203,10 +203,11 @@ def compute_missing(specs: Sequence[RunSpec], store: RunStore, *, jobs: int, exe
     missing = [spec for spec in dict.fromkeys(specs) if spec.key not in finished]
     # Long runs first, so that no worker is left alone with one at the end; neighbours share an instance.
     missing.sort(key=lambda spec: (-spec.steps * max(spec.targets, 40), spec.family, spec.instance))
-    with _progress(len(missing)) as advance, _workers(jobs, executor, len(missing)) as workers:
-        for key, outcome in _completed(missing, workers):
+    several = executor is None and min(jobs, len(missing)) > 1
+    place = Workers(min(jobs, len(missing))) if several else nullcontext(executor)
+    with place as workers:
+        for key, outcome in _watched(_completed(missing, workers), len(missing)):
             store.add(key, outcome)
-            advance()
     return len(missing)
 
 
@@ -228,21 +229,10 @@ def _completed(specs: Sequence[RunSpec], workers: Executor | None) -> Iterator[t
         abandon(futures)
 
 
-@contextmanager
-def _workers(jobs: int, executor: Executor | None, runs: int) -> Iterator[Executor | None]:
-    """Yield the executor given, worker processes, or None to work here."""
-    if executor is not None or jobs == 1 or runs <= 1:
-        yield executor
-        return
-    with Workers(min(jobs, runs)) as workers:
-        yield workers
-
-
-@contextmanager
-def _progress(total: int) -> Iterator[Callable[[], None]]:
+def _watched(runs: Iterator[tuple[str, RunOutcome]], total: int) -> Iterable[tuple[str, RunOutcome]]:
     """Show a bar with the time left on a terminal; stay quiet in a pipe."""
     if total == 0 or not sys.stderr.isatty() or importlib.util.find_spec("rich") is None:
-        yield lambda: None
+        yield from runs
         return
     from rich import progress
     from rich.console import Console
@@ -252,5 +242,4 @@ def _progress(total: int) -> Iterator[Callable[[], None]]:
         progress.TextColumn("left"), progress.TimeRemainingColumn(),
     )  # fmt: skip
     with progress.Progress(*columns, console=Console(stderr=True)) as bar:
-        task = bar.add_task("runs", total=total)
-        yield lambda: bar.advance(task)
+        yield from bar.track(runs, total=total)

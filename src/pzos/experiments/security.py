@@ -14,8 +14,8 @@ from pzos.experiments.drawing import draw_dimension, draw_pair, draw_second_mome
 from pzos.experiments.tables import (
     Claim,
     Context,
+    Drawn,
     Figure,
-    FigureReport,
     Pair,
     everywhere,
     exceptions,
@@ -110,39 +110,23 @@ def _moment_claims(ours: dict[str, Vector], published: dict[str, Vector], sample
     )  # fmt: skip
 
 
-def _second_moments(context: Context) -> FigureReport:
+def _second_moments(context: Context) -> Drawn:
     ours = _moments(_pair(context))
     published = dict(zip(Moments._fields, np.array(PUBLISHED_MOMENTS).T, strict=True))
     draw_second_moments(context.folder, ours, published)
     columns = {name: ours[name] for name in Moments._fields}
     write_columns(context.folder / "second_moments.csv", columns)
-    write_columns(context.folder / "second_moments_figure.csv", columns)
-    security = context.scale.security
-    return FigureReport(
-        "second_moments",
-        "Second moments of the two estimators",
-        "Mean of |g_t|^2 along each algorithm's own trajectory, over all steps and instances of a dimension; bars are "
-        "2 standard deviations over the instances. Diamonds: the paper's published points.",
-        _moment_claims(ours, published, security.repetitions * security.steps)
-        + noise_claims(context.folder, context.seed),
-        _CHOICES,
-    )
+    samples = context.scale.security.repetitions * context.scale.security.steps
+    return Drawn(columns, _moment_claims(ours, published, samples) + noise_claims(context.folder, context.seed))
 
 
 # ---- trajectories -----------------------------------------------------------------------------------------------
 
 
-def _security(context: Context) -> FigureReport:
+def _security(context: Context) -> Drawn:
     pair = _pair(context)
     write_trajectories(context.folder / "security.csv", ((pair.pzos, pair.ours), (pair.zos, pair.theirs)))
-    draw_pair(context, "security", pair)
-    return FigureReport(
-        "security",
-        "Security games",
-        "Median normalised objective (lower is better) with interquartile (dark) and 10-90 % range (light).",
-        _security_claims(pair),
-        _CHOICES,
-    )
+    return Drawn(draw_pair(context, "security", pair), _security_claims(pair))
 
 
 def _security_claims(pair: Pair) -> tuple[Claim, ...]:
@@ -167,7 +151,7 @@ def _security_claims(pair: Pair) -> tuple[Claim, ...]:
     )  # fmt: skip
 
 
-def _security_dimension(context: Context) -> FigureReport:
+def _security_dimension(context: Context) -> Drawn:
     pair = _pair(context)
     large = pair.pzos.dimensions >= 100
     dimensions = pair.pzos.dimensions[large]
@@ -183,24 +167,12 @@ def _security_dimension(context: Context) -> FigureReport:
             columns |= {f"{label.lower()}_{kind}_t{t}": values for kind, values in curve.items()}
         claims += _dimension_claims(t, n, curves["ZOS"]["mean"] - curves["PZOS"]["mean"], curves["PZOS"]["mean"])
     draw_dimension(context.folder, panels)
-    write_columns(context.folder / "security_dimension_figure.csv", columns)
-    return FigureReport(
-        "security_dimension",
-        "Security games by dimension",
-        f"Normalised objective (lower is better) for n in [100, 300], {int(large.sum())} instances: mean over the "
-        "instances of a dimension, shading from the lowest to the highest.",
-        tuple(claims),
-        _CHOICES,
-    )
+    return Drawn(columns, claims)
 
 
 def _spread(groups: list[Vector]) -> dict[str, Vector]:
     """Return mean, min and max of each group."""
-    return {
-        "mean": np.array([group.mean() for group in groups]),
-        "min": np.array([group.min() for group in groups]),
-        "max": np.array([group.max() for group in groups]),
-    }
+    return {kind: np.array([getattr(group, kind)() for group in groups]) for kind in ("mean", "min", "max")}
 
 
 def _dimension_claims(t: int, n: Vector, gap: Vector, pzos: Vector) -> list[Claim]:
@@ -219,9 +191,29 @@ def _dimension_claims(t: int, n: Vector, gap: Vector, pzos: Vector) -> list[Clai
 
 
 FIGURES = {
-    "second_moments": Figure(_needs, _second_moments),
-    "security": Figure(_needs, _security),
-    "security_dimension": Figure(_needs, _security_dimension),
+    "second_moments": Figure(
+        "Second moments of the two estimators",
+        "Mean of |g_t|^2 along each algorithm's own trajectory, over all steps and instances of a dimension; bars are "
+        "2 standard deviations over the instances. Diamonds: the paper's published points.",
+        _needs,
+        _second_moments,
+        _CHOICES,
+    ),
+    "security": Figure(
+        "Security games",
+        "Median normalised objective (lower is better) with interquartile (dark) and 10-90 % range (light).",
+        _needs,
+        _security,
+        _CHOICES,
+    ),
+    "security_dimension": Figure(
+        "Security games by dimension",
+        "Normalised objective (lower is better) for n in [100, 300], {scale.security.large_instances} instances: mean "
+        "over the instances of a dimension, shading from the lowest to the highest.",
+        _needs,
+        _security_dimension,
+        _CHOICES,
+    ),
 }
 
 

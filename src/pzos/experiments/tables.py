@@ -51,17 +51,6 @@ def share(condition: Truths) -> str:
     return f"{int(condition.sum())} of {condition.size}"
 
 
-@dataclass(frozen=True, slots=True)
-class FigureReport:
-    """A finished figure: what it shows, which claims it bears on, and the choices the paper left open."""
-
-    name: str
-    title: str
-    caption: str
-    claims: tuple[Claim, ...]
-    choices: tuple[str, ...] = ()
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Runs:
     """All runs of one variant: one row per instance, one column per step t = 0, ..., T."""
@@ -82,16 +71,8 @@ class Runs:
 
 def load_runs(store: RunStore, specs: Sequence[RunSpec]) -> Runs:
     """Read finished runs of one variant from the store, in the order given."""
-    outcomes = store.load(spec.key for spec in specs)
-    return Runs(
-        specs[0].variant,
-        tuple(specs),
-        np.stack([outcome.values for outcome in outcomes]),
-        np.stack([outcome.gradient_norms_squared for outcome in outcomes]),
-        np.array([outcome.dimension for outcome in outcomes], dtype=np.float64),
-        np.array([outcome.projected_steps for outcome in outcomes], dtype=np.float64),
-        np.array([outcome.slack_answers for outcome in outcomes], dtype=np.float64),
-    )
+    columns = zip(*store.load(spec.key for spec in specs), strict=True)
+    return Runs(specs[0].variant, tuple(specs), *(np.array(column, dtype=np.float64) for column in columns))
 
 
 def exceptions(runs: Runs, won: Truths) -> str:
@@ -181,11 +162,21 @@ class Context:
         return Pair(pzos, zos, ours, theirs, bands(ours), bands(theirs))
 
 
-class Figure(NamedTuple):
-    """How to make a figure: the runs it needs, and the function that draws it and checks its claims."""
+class Drawn(NamedTuple):
+    """What drawing a figure tells: the columns of its CSV file, and the claims it bears on."""
 
+    columns: Mapping[str, Iterable[object]]
+    claims: Sequence[Claim]
+
+
+class Figure(NamedTuple):
+    """A figure: what it shows, the runs it needs, the function that draws it, and the choices the paper left open."""
+
+    title: str
+    caption: str  # may name numbers of the scale
     needs: Callable[[Scale, int], list[RunSpec]]
-    make: Callable[[Context], FigureReport]
+    draw: Callable[[Context], Drawn]
+    choices: tuple[str, ...] = ()
 
 
 def write_columns(path: Path, columns: Mapping[str, Iterable[object]]) -> None:

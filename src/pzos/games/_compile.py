@@ -39,32 +39,27 @@ _ANY_ORDER = {"nnan", "nsz", "reassoc", "contract"}
 
 def compiled(function: Function) -> Function:
     """Compile a kernel on first use: kept on disk, and other threads of Python go on meanwhile."""
-    made: Function = numba.njit(cache=True, nogil=True, error_model="numpy")(function)
-    return made
+    return cast(Function, numba.njit(cache=True, nogil=True, error_model="numpy")(function))
 
 
 def inlined(function: Function) -> Function:
     """Merge a helper into its callers before compilation: handing arrays over costs more than many a helper does."""
-    made: Function = numba.njit(inline="always", error_model="numpy")(function)
-    return made
+    return cast(Function, numba.njit(inline="always", error_model="numpy")(function))
 
 
 def inner(function: Function) -> Function:
     """Compile a helper that only kernels call; it is kept on disk as part of them."""
-    made: Function = numba.njit(**_INNER)(function)
-    return made
+    return cast(Function, numba.njit(**_INNER)(function))
 
 
 def embedded(function: Function) -> Function:
     """As `inner`, but merged into its callers after compilation: quicker to compile than `inlined` if used often."""
-    made: Function = numba.njit(forceinline=True, **_INNER)(function)
-    return made
+    return cast(Function, numba.njit(forceinline=True, **_INNER)(function))
 
 
 def reordered(function: Function) -> Function:
     """As `embedded`, for sums whose last bits do not matter: the machine may add in any order."""
-    made: Function = numba.njit(forceinline=True, fastmath=_ANY_ORDER, **_INNER)(function)
-    return made
+    return cast(Function, numba.njit(forceinline=True, fastmath=_ANY_ORDER, **_INNER)(function))
 
 
 at = cast(Callable[[int], int], np.uintp if COMPILES else int)

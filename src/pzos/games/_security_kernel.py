@@ -161,13 +161,7 @@ def stationarity(value: Vector, strength: Vector, cost: Vector, multiplier: floa
 
 @compiled
 def solve_rows(
-    rows: Matrix,
-    baseline: Vector,
-    value: Vector,
-    cost: Vector,
-    budget: float,
-    answers: Matrix,
-    certificates: Matrix,
+    rows: Matrix, baseline: Vector, value: Vector, cost: Vector, budget: float, answers: Matrix, certificates: Matrix
 ) -> float:
     """Answer each row of ``rows`` on its own; returns the worst residual, NaN if a query is not finite.
 

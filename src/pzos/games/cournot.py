@@ -104,19 +104,14 @@ class CournotGame:
     def __post_init__(self) -> None:
         faults = Faults("CournotGame")
         markets = len(self.demand_intercept) if np.ndim(self.demand_intercept) == 1 else None
-        self._keep_vectors(faults, markets)
+        for name, strict in (("demand_intercept", True), ("demand_slope", True), ("leader_marginal_cost", False)):
+            vector = frozen_vector(faults, name, getattr(self, name), markets, minimum=0.0, strict=strict)
+            object.__setattr__(self, name, vector)
         self._keep_tables(faults, markets)
         note_fields(faults, self)
         faults.raise_if_any()
         for name in ("leader_cost_curvature", "leader_capacity"):
             object.__setattr__(self, name, float(getattr(self, name)))
-
-    def _keep_vectors(self, faults: Faults, markets: int | None) -> None:
-        for name, minimum, strict in (
-            ("demand_intercept", 0.0, True), ("demand_slope", 0.0, True), ("leader_marginal_cost", 0.0, False),
-        ):  # fmt: skip
-            vector = frozen_vector(faults, name, getattr(self, name), markets, minimum=minimum, strict=strict)
-            object.__setattr__(self, name, vector)
 
     def _keep_tables(self, faults: Faults, markets: int | None) -> None:
         shape: tuple[int, ...] | None = None
@@ -170,12 +165,8 @@ class CournotGame:
     @cached_property
     def _supplies(self) -> list[_Supply]:
         steepness = self.demand_slope + self.cost_curvature
-        return [
-            _Supply.of(
-                float(self.demand_slope[m]), self.marginal_cost[:, m], steepness[:, m], self.capacity[:, m]
-            )
-            for m in range(self.markets)
-        ]  # fmt: skip
+        markets = self.demand_slope.tolist(), self.marginal_cost.T, steepness.T, self.capacity.T
+        return [_Supply.of(*market) for market in zip(*markets, strict=True)]
 
     def prices(self, x: npt.ArrayLike) -> npt.NDArray[np.float64]:
         """Return the equilibrium price of each market (one vector, or a stack of rows as x is).
@@ -188,10 +179,8 @@ class CournotGame:
 
     def _equilibrium_prices(self, rows: Matrix) -> Matrix:
         residual = self.demand_intercept - self.demand_slope * rows
-        columns = [
-            supply.price(float(self.demand_slope[m]), residual[:, m]) for m, supply in enumerate(self._supplies)
-        ]  # fmt: skip
-        return np.stack(columns, axis=1)
+        markets = zip(self._supplies, self.demand_slope.tolist(), residual.T, strict=True)
+        return np.stack([supply.price(beta, intercept) for supply, beta, intercept in markets], axis=1)
 
     def response(self, x: npt.ArrayLike) -> npt.NDArray[np.float64]:
         """Return the firms' Nash equilibrium y*(x), flattened row by row (firm by firm); rows for a stack."""

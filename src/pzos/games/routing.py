@@ -31,7 +31,7 @@ from pzos.problem.problem import Problem
 from pzos.problem.sets import Nonnegative, Whole
 
 if TYPE_CHECKING:
-    from pzos.games._routing.solver import Equilibrium, Solver, Statistics
+    from pzos.games._routing.solver import Equilibrium, RoutingSolver, Statistics
 
 Integers = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -39,21 +39,18 @@ Rule = tuple[Callable[[Any], Mask], str, str]
 _ARRAY, _DOUBLE = np.ndarray, np.dtype(np.float64)
 
 
-def _is_vertex(array: Vector) -> Mask:
-    mask: Mask = (array >= 0.0) & (array < 2.0**31) & (array == np.floor(array))
-    return mask
-
-
 _FINITE: Rule = (np.isfinite, "a finite number", "correct it")
-_VERTEX: Rule = (_is_vertex, "a vertex, a whole number >= 0", "number vertices 0, 1, ...")
+_VERTEX: Rule = (
+    lambda array: (array >= 0.0) & (array < 2.0**31) & (array == np.floor(array)),
+    "a vertex, a whole number >= 0",
+    "number vertices 0, 1, ...",
+)
+_VERTICES: dict[str, Any] = {"unit": "vertices", "rules": (_VERTEX,)}
 
 
 def _numbers(*rules: Rule) -> dict[str, Any]:
     """What a vector of numbers must be: rules (test, expectation, remedy) that every entry obeys."""
     return {"unit": "numbers", "rules": (_FINITE, *rules)}
-
-
-_VERTICES: dict[str, Any] = {"unit": "vertices", "rules": (_VERTEX,)}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -85,7 +82,7 @@ class RoutingGame:
     sensitivity: Vector = field(metadata=_numbers((lambda a: a > 0.0, "a sensitivity > 0", "tolls are divided by it")))
     vertices: int = field(init=False)
     _threads: threading.local = field(init=False, default_factory=threading.local)
-    _solvers: list[Solver] = field(init=False, default_factory=list)
+    _solvers: list[RoutingSolver] = field(init=False, default_factory=list)
 
     def __post_init__(self) -> None:
         faults = Faults("RoutingGame")
@@ -139,7 +136,7 @@ class RoutingGame:
         certificate (stationarity, demand, no cheaper path, no negative cycle); else :class:`pzos.NotConverged`.
         """
         try:
-            solver: Solver = self._threads.solver
+            solver: RoutingSolver = self._threads.solver
         except AttributeError:
             solver = self._solver()
         if type(tolls) is _ARRAY and tolls.dtype == _DOUBLE:
@@ -181,24 +178,23 @@ class RoutingGame:
 
         return Statistics.of(self._solvers)
 
-    def _solver(self) -> Solver:
+    def _solver(self) -> RoutingSolver:
         """Return the solver of this thread; what it keeps from one answer to the next is never shared."""
-        solver: Solver | None = getattr(self._threads, "solver", None)
+        solver: RoutingSolver | None = getattr(self._threads, "solver", None)
         if solver is None:
             solver = self._threads.solver = self._new_solver()
             self._solvers.append(solver)
         return solver
 
-    def _new_solver(self) -> Solver:
-        from pzos.games._routing.solver import Solver  # it loads the compiler: not before the first answer
+    def _new_solver(self) -> RoutingSolver:
+        from pzos.games._routing.solver import RoutingSolver  # it loads the compiler: not before the first answer
 
-        return Solver(self)
+        return RoutingSolver(self)
 
     def leader(self, regularisation: float = 1.0) -> Leader:
         """Return the authority: f(tau, F) = sum_e tau_e F_e - regularisation |tau|^2 with exact partial gradients."""
-        faults = Faults("RoutingGame.leader")
-        at_least(0.0, "a finite number >= 0", "the paper uses 1").note(faults, "regularisation", regularisation)
-        faults.raise_if_any()
+        must = at_least(0.0, "a finite number >= 0", "the paper uses 1")
+        must.require("RoutingGame.leader", "regularisation", regularisation)
         revenue = _Revenue(float(regularisation))
         return leader_from_functions(revenue.value, value_and_gradients=revenue.everything, name="toll revenue")
 
@@ -308,16 +304,9 @@ def _draw_data(seed: int, vertices: int | None, edges: int | None, classes: int 
         (int(u), int(v)) for u in sources for v in np.flatnonzero(reachable_from(n, tail, head, int(u))) if u != v
     ]
     pairs = np.array([joined[i] for i in draw.integers(0, len(joined), k)])
-    return (
-        tail,
-        head,
-        draw.uniform(1.0, 5.0, m),
-        draw.uniform(1.0, 10.0, m),
-        pairs[:, 0],
-        pairs[:, 1],
-        draw.integers(3, 13, k).astype(np.float64),
-        draw.uniform(0.1, 2.0, k),
-    )
+    latency = draw.uniform(1.0, 5.0, m), draw.uniform(1.0, 10.0, m)
+    demand, sensitivity = draw.integers(3, 13, k).astype(np.float64), draw.uniform(0.1, 2.0, k)
+    return tail, head, *latency, *pairs.T, demand, sensitivity
 
 
 def _chosen(faults: Faults, name: str, value: Any, least: int, most: int) -> int:

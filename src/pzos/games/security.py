@@ -11,9 +11,10 @@ The defender's cost stays c^D x^2 / 2 everywhere, and at x_i = 0 grad_x is the d
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -37,9 +38,6 @@ from pzos.problem.leader import Leader, leader_from_functions
 from pzos.problem.problem import Problem
 from pzos.problem.sets import Nonnegative
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
 _CERTIFIED = 1e-12
 
 
@@ -58,7 +56,7 @@ def _compiled() -> Callable[..., float]:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Certificate:
+class ResponseCertificate:
     """Why answers are right, one entry per row: multiplier of the budget and relative residuals.
 
     ``iterations`` counts the Newton steps on the multiplier (after a fixed number of passes that guess it).
@@ -100,8 +98,7 @@ class SecurityGame:
 
     def __post_init__(self) -> None:
         faults = Faults("SecurityGame")
-        first = np.ndim(self.defender_value) == 1
-        size = len(self.defender_value) if first else None
+        size = len(self.defender_value) if np.ndim(self.defender_value) == 1 else None
         for name in ("defender_value", "attacker_value", "baseline", "defender_cost", "attacker_cost"):
             vector = frozen_vector(faults, name, getattr(self, name), size, minimum=0.0, strict=True)
             object.__setattr__(self, name, vector)
@@ -129,13 +126,10 @@ class SecurityGame:
         positive("try 0.5").note(faults, "budget_share", budget_share)
         faults.raise_if_any()
         draw = Keys(seed).generator(Role.INSTANCE)
-        defender_value = draw.uniform(1.0, 5.0, targets)
-        attacker_value = draw.uniform(1.0, 5.0, targets)
-        baseline = draw.uniform(0.1, 0.5, targets)
-        defender_cost = draw.uniform(0.1, 0.3, targets)
-        attacker_cost = draw.uniform(0.1, 0.3, targets)
-        budget = budget_share * float(symmetric_effort(attacker_value, baseline, attacker_cost).sum())
-        return cls(defender_value, attacker_value, baseline, defender_cost, attacker_cost, budget)
+        ranges = (1.0, 5.0), (1.0, 5.0), (0.1, 0.5), (0.1, 0.3), (0.1, 0.3)
+        v, w, b, defender_cost, attacker_cost = (draw.uniform(low, high, targets) for low, high in ranges)
+        budget = budget_share * float(symmetric_effort(w, b, attacker_cost).sum())
+        return cls(v, w, b, defender_cost, attacker_cost, budget)
 
     def response(self, x: npt.ArrayLike) -> npt.NDArray[np.float64]:
         """Return the attacker's unique best effort y*(x); ``x`` is one vector or a stack of rows.
@@ -146,10 +140,10 @@ class SecurityGame:
         answers, _, single = self._solve("SecurityGame.response", x)
         return answers[0] if single else answers
 
-    def certified_response(self, x: npt.ArrayLike) -> tuple[Matrix, Certificate]:
+    def certified_response(self, x: npt.ArrayLike) -> tuple[Matrix, ResponseCertificate]:
         """Return the responses to a stack of rows (or to one vector, as one row) with their certificates."""
         answers, facts, _ = self._solve("SecurityGame.certified_response", x)
-        return answers, Certificate(facts[:, 0], facts[:, 1], facts[:, 2], facts[:, 3])
+        return answers, ResponseCertificate(*facts.T)
 
     def _solve(self, where: str, x: npt.ArrayLike) -> tuple[Matrix, Matrix, bool]:
         rows, single = shaped_rows(where, x, self.baseline.size)
@@ -176,8 +170,7 @@ class SecurityGame:
             self.defender_value, self.defender_value / 2.0, 2.0 * self.baseline, self.defender_cost,
             self.defender_cost, np.inf,
         )  # fmt: skip
-        x0: Vector = twin.response(np.zeros(self.targets))
-        return x0
+        return twin.response(np.zeros(self.targets))
 
     def damage(self, x: Vector, y: Vector) -> float:
         """Return the defender's cost f(x, y) = sum v p + c^D x^2 / 2."""

@@ -30,18 +30,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pzos.base.checks import (
-    Faults,
-    Must,
-    as_rows,
-    checked,
-    frozen_vector,
-    instance_of,
-    is_whole,
-    note_fields,
-    number,
-    whole,
-)
+from pzos.base.checks import Faults, Must, as_rows, checked, frozen_vector, instance_of, note_fields, number, whole
 from pzos.base.errors import FollowerFailure, NotConverged
 from pzos.base.types import Matrix, Sense, Vector, dot
 from pzos.problem.follower import Respondent
@@ -111,7 +100,7 @@ class VariationalInequality:
     def __post_init__(self) -> None:
         faults = Faults("VariationalInequality")
         note_fields(faults, self)
-        sized = is_whole(self.dimension, 1)
+        sized = _COUNT.holds(self.dimension)
         if sized and isinstance(self.feasible, Domain):
             faults.messages += self.feasible.faults(self.dimension)
         if self.start is not None:
@@ -180,20 +169,24 @@ class _Solve:
         while True:
             state = self._projection_round(state, length)
             residual = self.residual(state.z)
-            finished = newton_finish(self.value, self.slope, self.projector, state.z)
-            self.newton_steps += finished.steps
-            finished_residual = self.residual(finished.y) if finished.steps else residual
+            finished, steps = newton_finish(self.value, self.slope, self.projector, state.z)
+            self.newton_steps += steps
+            finished_residual = self.residual(finished) if steps else residual
+            candidate = state.z
             if finished_residual < 0.5 * residual:
-                state = begin(self.value, self.projector, finished.y)
-                residual, candidate = finished_residual, finished.y
-            else:
-                candidate = state.z
+                state = begin(self.value, self.projector, finished)
+                residual, candidate = finished_residual, finished
             if residual <= best_residual:
                 best, best_residual = candidate, residual
             if self.certified(best, best_residual):
                 return Solution(best, best_residual, self.iterations, self.newton_steps)
             if self.iterations >= self.game.max_iterations:
-                raise NotConverged(self._how_far(best, best_residual))
+                raise NotConverged(
+                    f"VariationalInequality: natural-map residual {best_residual:.3e} after {self.iterations} "
+                    f"projection steps and {self.newton_steps} Newton steps: expected at most "
+                    f"{self.game.tolerance:.1e}; check that G is monotone in y and that a solution exists, raise "
+                    "max_iterations, or loosen tolerance"
+                )
             length = min(2 * length, self.game.max_iterations - self.iterations)
 
     def _projection_round(self, state: GoldenState, length: int) -> GoldenState:
@@ -220,12 +213,8 @@ class _Solve:
 
     def value(self, y: Vector) -> Vector:
         """Return G(x, y), checked; user code gets copies."""
-        returned = np.asarray(self.game.operator(self.x.copy(), y.copy()), dtype=np.float64)
-        if returned.shape != (self.game.dimension,):
-            raise FollowerFailure(
-                f"VariationalInequality: G(x, y) has shape {returned.shape}: expected ({self.game.dimension},); "
-                "return one entry per entry of y"
-            )
+        size = self.game.dimension
+        returned = self._asked("G", self.game.operator, y, (size,), "return one entry per entry of y")
         if not np.isfinite(returned).all():
             entry = int(np.argmin(np.isfinite(returned)))
             raise FollowerFailure(
@@ -238,21 +227,18 @@ class _Solve:
         """Return dG/dy from the user or by differences."""
         if self.game.jacobian is None:
             return finite_difference_jacobian(self.value, y, value)
-        returned = np.asarray(self.game.jacobian(self.x.copy(), y.copy()), dtype=np.float64)
-        size = self.game.dimension
-        if returned.shape != (size, size):
+        shape = (self.game.dimension, self.game.dimension)
+        return self._asked("jacobian", self.game.jacobian, y, shape, "return dG_i/dy_j in row i, column j")
+
+    def _asked(
+        self, name: str, function: OperatorFunction, y: Vector, shape: tuple[int, ...], remedy: str
+    ) -> npt.NDArray[np.float64]:
+        returned = np.asarray(function(self.x.copy(), y.copy()), dtype=np.float64)
+        if returned.shape != shape:
             raise FollowerFailure(
-                f"VariationalInequality: jacobian(x, y) has shape {returned.shape}: expected ({size}, {size}); "
-                "return dG_i/dy_j in row i, column j"
+                f"VariationalInequality: {name}(x, y) has shape {returned.shape}: expected {shape}; {remedy}"
             )
         return returned
-
-    def _how_far(self, best: Vector, residual: float) -> str:
-        return (
-            f"VariationalInequality: natural-map residual {residual:.3e} after {self.iterations} projection steps and "
-            f"{self.newton_steps} Newton steps: expected at most {self.game.tolerance:.1e}; check that G is "
-            "monotone in y and that a solution exists, raise max_iterations, or loosen tolerance"
-        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -293,14 +279,6 @@ def advance(operator: Operator, projector: Projector, state: GoldenState) -> Gol
     return GoldenState(z, operator(z), mean, state.z, state.value, step, _PHI * step / state.step)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class NewtonOutcome:
-    """Where Newton ended, and after how many accepted steps."""
-
-    y: Vector
-    steps: int
-
-
 def natural_map(operator: Operator, projector: Projector, y: Vector, scale: float = 1.0) -> Vector:
     """Return y - P(y - scale G(y)); zero exactly at the solutions."""
     return y - projector.project(y - scale * operator(y))
@@ -321,33 +299,33 @@ def finite_difference_jacobian(operator: Operator, y: Vector, value: Vector) -> 
 
 def newton_finish(
     operator: Operator, jacobian: Callable[[Vector, Vector], Matrix], projector: Projector, y: Vector
-) -> NewtonOutcome:
-    """Run Newton from y until the natural map stops shrinking; G' is asked for once per step."""
+) -> tuple[Vector, int]:
+    """Run Newton from y until the natural map stops shrinking; returns where, and after how many accepted steps.
+
+    G' is asked for once per step.
+    """
     value = operator(y)
     slope = jacobian(y, value)
     if not np.isfinite(slope).all():
-        return NewtonOutcome(y, 0)
+        return y, 0
     # a scale that balances both parts of the natural map, kept for the whole run: it defines the merit
     norm = (np.abs(slope).sum(axis=0).max() * np.abs(slope).sum(axis=1).max()) ** 0.5
     scale = 1.0 / norm if norm > 0.0 else 1.0
     residual = natural_map(operator, projector, y, scale)
-    for step in range(_NEWTON_LIMIT):
-        if not residual.any():
-            return NewtonOutcome(y, step)
-        target = y - scale * value
-        derivative = projector.derivative(target, y - residual)
+    steps = 0
+    while steps < _NEWTON_LIMIT and residual.any() and np.isfinite(slope).all():
+        derivative = projector.derivative(y - scale * value, y - residual)
         if derivative is None:
-            return NewtonOutcome(y, step)
+            break
         matrix = np.eye(y.size) - derivative @ (np.eye(y.size) - scale * slope)
         better = _improve(operator, projector, y, residual, matrix, scale)
         if better is None:
-            return NewtonOutcome(y, step)
+            break
         y, residual = better
         value = operator(y)
         slope = jacobian(y, value)
-        if not np.isfinite(slope).all():
-            return NewtonOutcome(y, step + 1)
-    return NewtonOutcome(y, _NEWTON_LIMIT)
+        steps += 1
+    return y, steps
 
 
 def _improve(
@@ -355,9 +333,12 @@ def _improve(
 ) -> tuple[Vector, Vector] | None:
     """Try the Newton step, then the least-norm one (singular systems), each shortened if need be."""
     merit = math.sqrt(dot(residual, residual))
-    for solve in (_regular_solution, _least_norm_solution):
-        direction = solve(matrix, -residual)
-        if direction is None or not np.abs(direction).max() <= _LONGEST * (1.0 + np.abs(y).max()):
+    for solve in (np.linalg.solve, _least_norm):
+        try:
+            direction: Vector = solve(matrix, -residual).astype(np.float64, copy=False)
+        except np.linalg.LinAlgError:
+            continue
+        if not np.abs(direction).max() <= _LONGEST * (1.0 + np.abs(y).max()):
             continue  # a nearly singular system: the direction is rounding noise
         for length in _LINE_SEARCH:
             trial = projector.project(y + length * direction)
@@ -367,17 +348,5 @@ def _improve(
     return None
 
 
-def _regular_solution(matrix: Matrix, right: Vector) -> Vector | None:
-    try:
-        direction: Vector = np.linalg.solve(matrix, right).astype(np.float64, copy=False)
-    except np.linalg.LinAlgError:
-        return None
-    return direction
-
-
-def _least_norm_solution(matrix: Matrix, right: Vector) -> Vector | None:
-    try:
-        direction: Vector = np.linalg.lstsq(matrix, right, rcond=1e-10)[0].astype(np.float64, copy=False)
-    except np.linalg.LinAlgError:
-        return None
-    return direction
+def _least_norm(matrix: Matrix, right: Vector) -> Any:
+    return np.linalg.lstsq(matrix, right, rcond=1e-10)[0]

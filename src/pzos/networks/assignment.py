@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from pzos.base.checks import Faults
+from pzos.base.checks import Faults, frozen_array, number, one_of, require, whole
 from pzos.base.errors import InvalidInput, NotConverged
 from pzos.base.types import Matrix, Vector
 from pzos.networks.demand import Indices
@@ -22,6 +22,8 @@ from pzos.networks.latency import FLOW
 
 if TYPE_CHECKING:
     from pzos.networks.network import Network
+
+_GAP = number(lambda gap: 0 < gap < 1, "a number between 0 and 1", "1e-10 is usual, 1e-14 about the end")
 
 
 class NegativeCycle(InvalidInput):
@@ -74,7 +76,7 @@ class Assignment:
     rounds: int
     seconds: float
     converged: bool
-    _outcome: solver.Outcome
+    _outcome: solver.Equilibration
 
     @cached_property
     def class_flow(self) -> Matrix:
@@ -178,9 +180,8 @@ def _along_tree(
 
 def fixed_costs(network: Network, tolls: Matrix) -> Matrix:
     """Return the part of each class's link costs that does not depend on flow, in units of time."""
-    fixed: Matrix = (
-        network.toll_factor * network.toll + tolls
-    ) / network.worth + network.distance_factor * network.length
+    paid = network.toll_factor * network.toll + tolls
+    fixed: Matrix = paid / network.worth + network.distance_factor * network.length
     return fixed
 
 
@@ -189,16 +190,15 @@ def checked_tolls(network: Network, tolls: npt.ArrayLike | None) -> Matrix:
     shape = (len(network.classes), network.links)
     if tolls is None:
         return np.zeros(shape)
-    array = np.array(tolls, dtype=np.float64)
     faults = Faults("assign")
-    if faults.check(array.shape in (shape, shape[1:]), "tolls", array, f"{shape[1]} numbers (or {shape[0]} rows)",
-                    "one toll per link; Network.link_number finds a link"):  # fmt: skip
-        finite = np.isfinite(array)
-        if not finite.all():
-            where = tuple(int(i) for i in np.argwhere(~finite)[0])
-            faults.check(False, f"tolls{list(where)}", float(array[where]), "finite numbers", "check the tolls")
-    faults.raise_if_any()
-    return np.ascontiguousarray(np.broadcast_to(array, shape))
+    array = frozen_array(faults, "tolls", tolls)
+    if array is None:
+        raise faults.error()
+    require(array.shape in (shape, shape[1:]), "assign", "tolls", array, f"{shape[1]} numbers (or {shape[0]} rows)",
+            "one toll per link; Network.link_number finds a link")  # fmt: skip
+    for where in np.argwhere(~np.isfinite(array)).tolist():
+        require(False, "assign", f"tolls{where}", float(array[tuple(where)]), "finite numbers", "check the tolls")
+    return np.array(np.broadcast_to(array, shape), order="C")
 
 
 def assign(
@@ -206,9 +206,9 @@ def assign(
 ) -> Assignment:
     """Compute the equilibrium; see :meth:`pzos.networks.Network.assign`."""
     faults = Faults("assign")
-    faults.check(bool(0 < gap < 1), "gap", gap, "a number between 0 and 1", "1e-10 is usual, 1e-14 about the end")
-    faults.check(rounds >= 1, "rounds", rounds, "at least 1", "400 is usual")
-    faults.check(above_gap in ("raise", "return"), "above_gap", above_gap, "'raise' or 'return'", "choose one")
+    _GAP.note(faults, "gap", gap)
+    whole(1, "400 is usual").note(faults, "rounds", rounds)
+    one_of(("raise", "return")).note(faults, "above_gap", above_gap)
     faults.raise_if_any()
     table = checked_tolls(network, tolls)
     ready = network.prepared
@@ -228,7 +228,7 @@ def assign(
     return Assignment(network, table, flow, float(outcome.gap), int(outcome.rounds), seconds, done, outcome)
 
 
-def _cycle(network: Network, outcome: solver.Outcome, fixed: Matrix) -> NegativeCycle:
+def _cycle(network: Network, outcome: solver.Equilibration, fixed: Matrix) -> NegativeCycle:
     """Walk back along the links until a node repeats, and name the cycle."""
     tail, into = network.prepared.graph.tail, outcome.into
     node = outcome.node

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pzos.base.checks import Faults, positive
+from pzos.base.checks import Faults, is_whole, positive, whole
 from pzos.base.keys import Keys, Role
 from pzos.base.types import Matrix, Vector
 from pzos.networks.demand import Demand, Indices
@@ -31,8 +31,10 @@ def generated_city(
     send and attract trips by a gravity rule; at ``congestion`` 1 the average link is about half full.
     """
     faults = Faults("generated_city")
-    faults.check(rows >= 2 and columns >= 2, "rows, columns", (rows, columns), "at least 2 each", "try 7, 7")
-    faults.check(2 <= zones <= rows * columns, "zones", zones, f"2 to {rows * columns}", "at most one per crossing")
+    whole_sides = is_whole(rows, 2) and is_whole(columns, 2)
+    faults.check(whole_sides, "rows, columns", (rows, columns), "whole numbers, at least 2 each", "try 7, 7")
+    crossings = rows * columns if is_whole(rows) and is_whole(columns) else None
+    whole(2, "at most one per crossing", most=crossings).note(faults, "zones", zones)
     positive("try 1.0").note(faults, "congestion", congestion)
     faults.raise_if_any()
     draw = Keys(seed).generator(Role.INSTANCE)
@@ -42,7 +44,7 @@ def generated_city(
     order = draw.permutation(rows * columns)
     number = np.empty(order.size, dtype=np.int64)
     number[order] = np.arange(order.size)
-    tail, head, kind = _streets(rows, columns)
+    tail, head, kind = _streets(rows, columns).T
     tail, head = number[tail], number[head]
     places = places[order]
     length = np.sqrt(((places[tail] - places[head]) ** 2).sum(axis=1))
@@ -57,18 +59,12 @@ def generated_city(
     )  # fmt: skip
 
 
-def _streets(rows: int, columns: int) -> tuple[Indices, Indices, Indices]:
-    ends: list[tuple[int, int, int]] = []
-    for row in range(rows):
-        for column in range(columns):
-            here = row * columns + column
-            if column + 1 < columns:
-                ends.append((here, here + 1, _kind(row, rows)))
-            if row + 1 < rows:
-                ends.append((here, here + columns, _kind(column, columns)))
-    both = ends + [(b, a, kind) for a, b, kind in ends]
-    table = np.array(sorted(both), dtype=np.int64)
-    return table[:, 0], table[:, 1], table[:, 2]
+def _streets(rows: int, columns: int) -> Indices:
+    """Return tail, head and type of every link, one row each, sorted by tail and head."""
+    places = [(row, column, row * columns + column) for row in range(rows) for column in range(columns)]
+    ends = [(here, here + 1, _kind(row, rows)) for row, column, here in places if column + 1 < columns]
+    ends += [(here, here + columns, _kind(column, columns)) for row, column, here in places if row + 1 < rows]
+    return np.array(sorted(ends + [(head, tail, kind) for tail, head, kind in ends]), dtype=np.int64)
 
 
 def _kind(line: int, lines: int) -> int:

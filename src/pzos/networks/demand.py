@@ -7,7 +7,16 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from pzos.base.checks import Faults, check_fields, checked, instance_of, positive
+from pzos.base.checks import (
+    Faults,
+    check_fields,
+    checked,
+    frozen_array,
+    frozen_indices,
+    instance_of,
+    positive,
+    require,
+)
 from pzos.base.types import Matrix, Vector
 
 Indices = npt.NDArray[np.int64]
@@ -24,20 +33,24 @@ class Demand:
     @staticmethod
     def from_matrix(matrix: npt.ArrayLike) -> Demand:
         """Return the demand of a square table: row i, column j are the trips from node i to node j."""
-        table = np.array(matrix, dtype=np.float64)
         faults = Faults("Demand.from_matrix")
-        faults.check(table.ndim == 2 and table.shape[0] == table.shape[1], "matrix", table, "a square table",
-                     "one row and one column per zone")  # fmt: skip
-        faults.raise_if_any()
+        table = frozen_array(faults, "matrix", matrix)
+        if table is None:
+            raise faults.error()
+        square = table.ndim == 2 and table.shape[0] == table.shape[1]
+        require(square, "Demand.from_matrix", "matrix", table, "a square table", "one row and one column per zone")
         rows, columns = np.nonzero(table)
         return Demand.from_list(rows, columns, table[rows, columns])
 
     @staticmethod
     def from_list(origin: npt.ArrayLike, destination: npt.ArrayLike, trips: npt.ArrayLike) -> Demand:
         """Return the demand of a list of trips; repeated pairs add up, pairs from a node to itself are dropped."""
-        start, end = np.array(origin, dtype=np.int64).ravel(), np.array(destination, dtype=np.int64).ravel()
-        amount = np.array(trips, dtype=np.float64).ravel()
         faults = Faults("Demand")
+        start, end = frozen_indices(faults, "origin", origin), frozen_indices(faults, "destination", destination)
+        amounts = frozen_array(faults, "trips", trips)
+        if start is None or end is None or amounts is None:
+            raise faults.error()
+        amount = amounts.ravel()
         if faults.check(start.size == end.size == amount.size, "trips", amount, f"{start.size} numbers",
                         "give origin, destination and trips of equal length"):  # fmt: skip
             good = np.isfinite(amount) & (amount >= 0)

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from pzos.base.types import Matrix, Vector
 from pzos.networks.assignment import checked_tolls, fixed_costs
-from pzos.networks.demand import Indices
+from pzos.networks.demand import Demand, Indices
 from pzos.networks.network import Network
 
 
@@ -24,18 +24,13 @@ def independent_gap(network: Network, class_flow: npt.ArrayLike, tolls: npt.Arra
     first: an unbalanced flow has no gap.
     """
     flows = np.atleast_2d(np.array(class_flow, dtype=np.float64))
-    unbalance = flow_imbalance(network, flows)
-    if unbalance > 1e-6:
+    if flow_imbalance(network, flows) > 1e-6:
         return float("inf")
-    total = flows.sum(axis=0)
-    cost = network.latency.time(total) + fixed_costs(network, checked_tolls(network, tolls))
-    spent, scale, least = [], [], []
-    for kind, group in enumerate(network.classes):
-        spent.append(cost[kind] * flows[kind])
-        scale.append(np.abs(cost[kind]) * flows[kind])
-        least.append(_shortest(network, cost[kind], group.demand.origin, group.demand.destination) * group.demand.trips)
-    excess = fsum([*np.concatenate(spent), *(-np.concatenate(least))])
-    return excess / fsum(np.concatenate(scale))
+    cost = network.latency.time(flows.sum(axis=0)) + fixed_costs(network, checked_tolls(network, tolls))
+    demands = [group.demand for group in network.classes]
+    least = [_shortest(network, row, each) * each.trips for row, each in zip(cost, demands, strict=True)]
+    excess = fsum([*(cost * flows).ravel(), *(-np.concatenate(least))])
+    return excess / fsum((np.abs(cost) * flows).ravel())
 
 
 def flow_imbalance(network: Network, class_flow: Matrix) -> float:
@@ -51,18 +46,18 @@ def flow_imbalance(network: Network, class_flow: Matrix) -> float:
     return worst
 
 
-def _shortest(network: Network, cost: Vector, origin: Indices, destination: Indices) -> Vector:
+def _shortest(network: Network, cost: Vector, demand: Demand) -> Vector:
     """Return the cost of the shortest path of each pair; closed zones get a second node that traffic starts from."""
     from scipy.sparse.csgraph import bellman_ford, dijkstra
 
     closed = network.first_thru
     tail = np.where(network.tail < closed, network.tail + network.nodes, network.tail)
     graph = sparse_graph(tail, network.head, cost, network.nodes + closed)
-    starts = np.unique(origin)
+    starts = np.unique(demand.origin)
     sources = np.where(starts < closed, starts + network.nodes, starts)
     method = dijkstra if cost.min() >= 0 else bellman_ford
     distance = np.atleast_2d(method(graph, indices=sources))
-    result: Vector = distance[np.searchsorted(starts, origin), destination]
+    result: Vector = distance[np.searchsorted(starts, demand.origin), demand.destination]
     return result
 
 

@@ -8,15 +8,15 @@ and 4 avoid the general power function.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import numba
 import numpy as np
 import numpy.typing as npt
 
-from pzos.base.checks import Faults
+from pzos.base.checks import Faults, frozen_array, frozen_indices, require
 from pzos.base.errors import InvalidInput
 from pzos.base.types import Matrix, Vector
 from pzos.games._compile import compiled, inlined
@@ -49,7 +49,7 @@ class Latency:
     rise: Vector
     capacity: Vector
     power: Vector
-    own: OwnLatency | None = field(default=None)
+    own: OwnLatency | None = None
 
     @staticmethod
     def bpr(free_flow: npt.ArrayLike, b: npt.ArrayLike, capacity: npt.ArrayLike, power: npt.ArrayLike) -> Latency:
@@ -72,8 +72,11 @@ class Latency:
         integral: LinkFunction | None = None,
     ) -> Latency:
         """Return the same latencies with the user's own functions on ``links`` (all links by default)."""
-        chosen = np.arange(self.base.size) if links is None else np.unique(np.asarray(links, dtype=np.int64))
         faults = Faults("Latency.with_own")
+        given = frozen_indices(faults, "links", np.arange(self.base.size) if links is None else links)
+        if given is None:
+            raise faults.error()
+        chosen = np.unique(given)
         ok = chosen.size > 0 and int(chosen[0]) >= 0 and int(chosen[-1]) < self.base.size
         faults.check(ok, "links", chosen, f"link numbers from 0 to {self.base.size - 1}", "count links from 0")
         for name, function in (("cost", cost), ("slope", slope)):
@@ -99,15 +102,11 @@ class Latency:
         """Return the integral of the travel time from 0 to ``flow`` on every link (the Beckmann terms)."""
         share = _power(flow / self.capacity, self.power) / (self.power + 1.0)
         values: Vector = flow * (self.base + self.rise * share)
-        if self.own is not None and self.own.integral is None:
-            for link in self.own.links:
-                values[link] = _quadrature(self.own.cost, int(link), float(flow[link]))
-            return values
         return self._overwritten(values, flow, "integral")
 
     def _overwritten(self, values: Vector, flow: Vector, name: str) -> Vector:
         if self.own is not None:
-            function = getattr(self.own, name)
+            function = getattr(self.own, name) or partial(_quadrature, self.own.cost)
             for link in self.own.links:
                 values[link] = function(int(link), float(flow[link]))
         return values
@@ -130,7 +129,6 @@ class Latency:
         """Try the user's own latencies at flows up to ``most``: finite, not falling, slope not negative."""
         if self.own is None:
             return
-        faults = Faults("Latency.with_own")
         before = np.full(self.own.links.size, -np.inf)
         for share in (0.0, 0.01, 0.1, 0.5, 1.0):
             flow = np.full(self.base.size, share * most)
@@ -138,12 +136,10 @@ class Latency:
             good = np.isfinite(time) & np.isfinite(slope) & (slope >= 0) & (time >= before)
             if not good.all():
                 which = int(np.argmin(good))
-                faults.check(False, f"latency of link {int(self.own.links[which])} at flow {share * most:g}",
-                             (float(time[which]), float(slope[which])), "finite, increasing times and slopes >= 0",
-                             "check cost and slope for flows from 0 to the whole demand")  # fmt: skip
-                break
+                require(False, "Latency.with_own", f"latency of link {self.own.links[which]} at flow {share * most:g}",
+                        (float(time[which]), float(slope[which])), "finite, increasing times and slopes >= 0",
+                        "check cost and slope for flows from 0 to the whole demand")  # fmt: skip
             before = time * (1.0 - 1e-12)
-        faults.raise_if_any()
 
     def law(self, order: npt.NDArray[np.int64]) -> Law:
         """Return the latencies as the compiled solver reads them, with the links in ``order``."""
@@ -153,17 +149,14 @@ class Latency:
             POWER,
         ).astype(np.int64)
         base = np.where(self.power == 0.0, self.base + self.rise, self.base)
-        cost: LinkFunction = _nothing
-        slope: LinkFunction = _nothing
-        if self.own is not None:
-            kind[self.own.links] = OWN + self.own.links
-            cost, slope = self.own.cost, self.own.slope
+        own = self.own or OwnLatency(_nothing, _nothing, np.empty(0, np.int64))
+        kind[own.links] = OWN + own.links
         table = np.stack([base, self.rise, 1.0 / self.capacity, self.power], axis=1)
         return Law(
             np.ascontiguousarray(kind[order]),
             np.ascontiguousarray(table[order]),
-            _compiled_function(cost),
-            _compiled_function(slope),
+            _compiled_function(own.cost),
+            _compiled_function(own.slope),
         )
 
 
@@ -201,14 +194,16 @@ def _quadrature(cost: LinkFunction, link: int, flow: float, panels: int = 16) ->
 
 
 def _same_length(where: str, **arrays: npt.ArrayLike) -> list[Vector]:
-    made = {name: np.atleast_1d(np.array(array, dtype=np.float64)) for name, array in arrays.items()}
-    size = max(array.size for array in made.values())
     faults = Faults(where)
+    given = {name: frozen_array(faults, name, array) for name, array in arrays.items()}
+    faults.raise_if_any()
+    made = {name: np.atleast_1d(array) for name, array in given.items() if array is not None}
+    size = max(array.size for array in made.values())
     for name, array in made.items():
         fits = array.ndim == 1 and array.size in (1, size)
         faults.check(fits, name, array, f"one number, or one per link ({size})", "give arrays of equal length")
     faults.raise_if_any()
-    return [np.ascontiguousarray(np.broadcast_to(array, (size,))) for array in made.values()]
+    return [np.array(np.broadcast_to(array, (size,))) for array in made.values()]
 
 
 def _checked(where: str, base: Vector, rise: Vector, capacity: Vector, power: Vector) -> Latency:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pzos.base.errors import MissingExtra
+from pzos.base.figures import new_figure
 from pzos.base.types import Matrix, Vector
 from pzos.networks.assignment import Assignment
 from pzos.networks.gap import sparse_graph
@@ -27,19 +27,13 @@ _FAINT = 0.01  # tolls below this share of the highest are drawn as none
 
 def draw_map(before: Assignment, after: Assignment, path: str | Path | None = None, *, title: str = "") -> Any:
     """Draw both equilibria side by side and return the figure; with ``path`` also save it (PNG, PDF, SVG)."""
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.cm import ScalarMappable
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise MissingExtra("matplotlib", "plot", "drawing a map") from error
+    figure, panels = new_figure(11.0, 5.6, purpose="drawing a map", ncols=2, sharex=True, sharey=True)
+    from matplotlib.cm import ScalarMappable
+
     network = after.network
     places = layout(network)
     toll = after.largest_toll
     scale, norm = _colours(toll)
-    figure = Figure(figsize=(11.0, 5.6), layout="constrained")
-    FigureCanvasAgg(figure)
-    panels = figure.subplots(1, 2, sharex=True, sharey=True)
     widest = max(float(before.flow.max()), float(after.flow.max()), 1e-12)
     for axes, state, shown, name in ((panels[0], before, 0 * toll, "before"), (panels[1], after, toll, "after")):
         _draw_links(axes, places, network, _WIDEST * state.flow / widest, shown, scale(norm(shown)))
@@ -91,14 +85,10 @@ def _width_legend(figure: Any, widest: float) -> None:
 
     unit = 10.0 ** np.floor(np.log10(widest))
     top = unit * np.floor(widest / unit)
-    marks = [Line2D([], [], color=_GREY, linewidth=_WIDEST * flow / widest, label=_short(flow))
-             for flow in (top, top / 2, top / 10)]  # fmt: skip
+    flows = {flow: f"{flow:,.0f}" if flow >= 10 else f"{flow:.3g}" for flow in (top, top / 2, top / 10)}
+    marks = [Line2D([], [], color=_GREY, linewidth=_WIDEST * flow / widest, label=name) for flow, name in flows.items()]
     figure.legend(handles=marks, title="flow", loc="outside lower center", ncols=3, frameon=False, fontsize=8,
                   title_fontsize=8)  # fmt: skip
-
-
-def _short(flow: float) -> str:
-    return f"{flow:,.0f}" if flow >= 10 else f"{flow:.3g}"
 
 
 def beside_each_other(places: Matrix, network: Network) -> npt.NDArray[np.float64]:
@@ -113,15 +103,13 @@ def beside_each_other(places: Matrix, network: Network) -> npt.NDArray[np.float6
 
 
 def layout(network: Network) -> Matrix:
-    """Return a place for every node: its coordinates, the middle of its neighbours, or a layout by travel time."""
+    """Return a place for every node: its coordinates, the middle of its neighbours, or a layout by travel time.
+
+    Nodes without coordinates get their place from their neighbours, spreading from those that are known.
+    """
     places = network.coordinates
     if places is None or not np.isfinite(places).any():
         return _by_travel_time(network)
-    return _filled(network, np.where(np.isfinite(places), places, np.nan))
-
-
-def _filled(network: Network, places: Matrix) -> Matrix:
-    """Put nodes without coordinates in the middle of their neighbours, spreading from those that are known."""
     known: npt.NDArray[np.bool_] = np.asarray(np.isfinite(places).all(axis=1))
     ends = np.concatenate([network.tail, network.head]), np.concatenate([network.head, network.tail])
     filled = np.where(known[:, None], places, 0.0)

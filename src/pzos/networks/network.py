@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from pzos.base.checks import Faults, is_whole
+from pzos.base.checks import Faults, at_least, frozen_array, frozen_indices, require, whole
 from pzos.base.types import Matrix, Vector
 from pzos.networks.demand import Demand, Indices, UserClass
 from pzos.networks.equilibrium.paths import Trips, out_of_reach
@@ -70,7 +70,10 @@ class Network:
         name: str = "network",
     ) -> Network:
         """Build a network from arrays with one entry per link; ``demand`` is a table of trips, or the classes."""
-        start, end = np.array(tail, dtype=np.int64).ravel(), np.array(head, dtype=np.int64).ravel()
+        faults = Faults("Network")
+        start, end = frozen_indices(faults, "tail", tail), frozen_indices(faults, "head", head)
+        if start is None or end is None:
+            raise faults.error()
         classes = _as_classes(demand)
         last_zone = max(group.demand.highest for group in classes)
         last = int(max(start.max(initial=0), end.max(initial=0), last_zone))
@@ -96,12 +99,7 @@ class Network:
     @property
     def demand(self) -> Demand:
         """Return the demand of all classes together."""
-        parts = [c.demand for c in self.classes]
-        return Demand.from_list(
-            np.concatenate([p.origin for p in parts]),
-            np.concatenate([p.destination for p in parts]),
-            np.concatenate([p.trips for p in parts]),
-        )
+        return Demand.from_list(*_all_trips(self))
 
     @property
     def worth(self) -> Matrix:
@@ -117,30 +115,29 @@ class Network:
         self, values_of_time: Iterable[float], shares: Iterable[float] | None = None, names: Iterable[str] = ()
     ) -> Network:
         """Return the network with its demand split into classes, one per value of time (equal shares by default)."""
-        worth = [float(value) for value in values_of_time]
-        parts = [1.0 / max(len(worth), 1)] * len(worth) if shares is None else [float(share) for share in shares]
-        labels = list(names) or [f"class {i + 1}" for i in range(len(worth))]
         faults = Faults("Network.with_classes")
+        worth = _listed(faults, "values_of_time", values_of_time)
+        parts = [1.0 / max(len(worth), 1)] * len(worth) if shares is None else _listed(faults, "shares", shares)
+        faults.raise_if_any()
+        labels = list(names) or [f"class {i + 1}" for i in range(len(worth))]
         faults.check(len(worth) > 0, "values_of_time", worth, "at least one number", "one per class")
         faults.check(len(parts) == len(worth) == len(labels), "shares", parts, f"{len(worth)} numbers", "one per class")
         faults.check(abs(sum(parts) - 1.0) < 1e-9, "shares", parts, "shares that add up to 1", "rescale them")
         faults.raise_if_any()
-        whole = self.demand
-        made = [UserClass(whole.scaled(s), w, n) for s, w, n in zip(parts, worth, labels, strict=True)]
+        everyone = self.demand
+        made = [UserClass(everyone.scaled(s), w, n) for s, w, n in zip(parts, worth, labels, strict=True)]
         return replace(self, classes=tuple(made))
 
     def link_number(self, link: Any) -> int:
         """Return the number of a link given by its number or by its (from, to) pair of node names."""
-        faults = Faults("link")
         if isinstance(link, tuple):
             found = np.flatnonzero((self.node_ids[self.tail] == link[0]) & (self.node_ids[self.head] == link[1]))
-            faults.check(found.size == 1, "link", link, "the end nodes of exactly one link",
-                         f"{found.size} links join these nodes; give the link's number")  # fmt: skip
-            faults.raise_if_any()
+            require(found.size == 1, "link", "link", link, "the end nodes of exactly one link",
+                    f"{found.size} links join these nodes; give the link's number")  # fmt: skip
             return int(found[0])
-        known = is_whole(link, 0, self.links - 1)
-        faults.check(known, "link", link, f"a link number from 0 to {self.links - 1} or a pair of nodes", "see .tail")
-        faults.raise_if_any()
+        last = self.links - 1
+        words = f"a link number from 0 to {last} or a pair of nodes"
+        whole(0, "see .tail", most=last, expected=words).require("link", "link", link)
         return int(link)
 
     def tolls_on(self, links: Indices, x: npt.ArrayLike) -> Vector:
@@ -199,6 +196,20 @@ def _as_classes(demand: Any) -> tuple[UserClass, ...]:
     return (UserClass(Demand.from_matrix(demand)),)
 
 
+def _listed(faults: Faults, name: str, values: Iterable[float]) -> list[float]:
+    """Return the numbers of a list or of any other iterable, or note that they are none."""
+    array = frozen_array(faults, name, list(values) if isinstance(values, Iterable) else values)
+    if array is None or not faults.check(array.ndim == 1, name, array, "a list of numbers", "one per class"):
+        return []
+    return [float(value) for value in array]
+
+
+def _all_trips(network: Network) -> list[npt.NDArray[Any]]:
+    """Return origin, destination and trips of all classes, one after the other."""
+    parts = [(group.demand.origin, group.demand.destination, group.demand.trips) for group in network.classes]
+    return [np.concatenate(column) for column in zip(*parts, strict=True)]
+
+
 def _per_link(values: npt.ArrayLike, links: int) -> Vector:
     array = np.array(values, dtype=np.float64)
     return np.full(links, float(array)) if array.ndim == 0 else array
@@ -223,8 +234,7 @@ def _check(network: Network) -> None:
                      f"nodes from 0 to {nodes - 1}", "check it")  # fmt: skip
         faults.check(demand.trips.size > 0, f"demand of class {group.name!r}", 0, "at least one trip", "add trips")
     for name in ("toll_factor", "distance_factor"):
-        value = getattr(network, name)
-        faults.check(bool(np.isfinite(value) and value >= 0), name, value, "a finite number >= 0", "0.0 ignores it")
+        at_least(0, "a finite number >= 0", "0.0 ignores it").note(faults, name, getattr(network, name))
     faults.check(bool(np.isfinite(network.length).all() and np.isfinite(network.toll).all()), "length, toll",
                  "not finite", "finite numbers", "check the arrays")  # fmt: skip
     faults.check(network.node_ids.shape == (nodes,), "node_ids", network.node_ids, f"{nodes} names", "one per node")
@@ -266,17 +276,16 @@ def _prepare(network: Network) -> Prepared:
 
 
 def _trips(network: Network) -> Trips:
-    parts = [group.demand for group in network.classes]
-    kind = np.repeat(np.arange(len(parts)), [part.trips.size for part in parts])
-    origin = np.concatenate([part.origin for part in parts])
+    origin, destination, trips = _all_trips(network)
+    kind = np.repeat(np.arange(len(network.classes)), [group.demand.trips.size for group in network.classes])
     groups, first = np.unique(kind * network.nodes + origin, return_index=True)
     return Trips(
         np.append(first, origin.size).astype(np.int64),
         (groups // network.nodes).astype(np.int32),
         (groups % network.nodes).astype(np.int32),
         kind.astype(np.int32),
-        np.concatenate([part.destination for part in parts]).astype(np.int32),
-        np.ascontiguousarray(np.concatenate([part.trips for part in parts])),
+        destination.astype(np.int32),
+        np.ascontiguousarray(trips),
     )
 
 
@@ -286,7 +295,5 @@ def _check_reach(network: Network, graph: Graph, trips: Trips) -> None:
         group = np.searchsorted(trips.first, lost[:5], side="right") - 1
         starts, ends = network.node_ids[trips.origin[group]], network.node_ids[trips.destination[lost[:5]]]
         pairs = ", ".join(f"{a} -> {b}" for a, b in zip(starts, ends, strict=True))
-        faults = Faults("Network")
-        faults.check(False, "demand", f"{lost.size} pairs ({pairs}{', ...' if lost.size > 5 else ''})",
-                     "a path for every trip", "add links, drop these trips, or check first_thru")  # fmt: skip
-        faults.raise_if_any()
+        require(False, "Network", "demand", f"{lost.size} pairs ({pairs}{', ...' if lost.size > 5 else ''})",
+                "a path for every trip", "add links, drop these trips, or check first_thru")  # fmt: skip

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import fsum
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from pzos.base.checks import Faults
+from pzos.base.checks import require
 from pzos.base.types import LeaderValue, Sense, Vector
 from pzos.networks.assignment import Assignment
 from pzos.networks.demand import Indices
@@ -26,14 +26,6 @@ from pzos.problem.leader import Leader, leader_from_functions
 _GRAMS, _PER_SPEED, _FASTEST = 0.2038, 0.7962, 5.0
 
 
-class Part(NamedTuple):
-    """Value and partial gradients of one objective."""
-
-    value: float
-    grad_x: Vector
-    grad_y: Vector
-
-
 @dataclass(frozen=True, eq=False)
 class TollSetting:
     """The tolled links of a network, and what may be wanted of tolls x and response y.
@@ -44,19 +36,19 @@ class TollSetting:
     network: Network
     links: Indices
 
-    def revenue(self, x: Vector, y: Vector) -> Part:
+    def revenue(self, x: Vector, y: Vector) -> LeaderValue:
         """Return the sum of toll times paying flow."""
         paying = self.links - self.network.links + y.size
         grad = np.zeros(y.size)
         grad[paying] = x
-        return Part(float(np.einsum("i,i->", x, y[paying])), y[paying], grad)
+        return LeaderValue(float(np.einsum("i,i->", x, y[paying])), y[paying], grad)
 
-    def travel_time(self, x: Vector, y: Vector) -> Part:
+    def travel_time(self, x: Vector, y: Vector) -> LeaderValue:
         """Return the total travel time  sum v t(v); its gradient t + v t' is the marginal social cost."""
         flow, time, slope = self._roads(y)
         return self._of_flow(x, y, float(np.einsum("i,i->", flow, time)), time + flow * slope)
 
-    def emissions(self, x: Vector, y: Vector) -> Part:
+    def emissions(self, x: Vector, y: Vector) -> LeaderValue:
         """Return the carbon monoxide in grams, lengths in km and times in minutes; empty links of time 0 emit none."""
         flow, time, slope = self._roads(y)
         moving = time > 0.0
@@ -66,18 +58,18 @@ class TollSetting:
         grams = per_minute * time
         return self._of_flow(x, y, float(np.einsum("i,i->", flow, grams)), grams + flow * rate * slope)
 
-    def toll_squares(self, x: Vector, y: Vector) -> Part:
+    def toll_squares(self, x: Vector, y: Vector) -> LeaderValue:
         """Return the sum of squared tolls, to keep them small and the problem well posed."""
-        return Part(float(np.einsum("i,i->", x, x)), 2.0 * x, np.zeros(y.size))
+        return LeaderValue(float(np.einsum("i,i->", x, x)), 2.0 * x, np.zeros(y.size))
 
     def _roads(self, y: Vector) -> tuple[Vector, Vector, Vector]:
         flow = y[: self.network.links]
         return flow, self.network.latency.time(flow), self.network.latency.slope(flow)
 
-    def _of_flow(self, x: Vector, y: Vector, value: float, grad_flow: Vector) -> Part:
+    def _of_flow(self, x: Vector, y: Vector, value: float, grad_flow: Vector) -> LeaderValue:
         grad = np.zeros(y.size)
         grad[: grad_flow.size] = grad_flow
-        return Part(value, np.zeros(x.size), grad)
+        return LeaderValue(value, np.zeros(x.size), grad)
 
     def drives_plausibly(self) -> bool:
         """Tell whether the typical link's length and free-flow time can be km and minutes, as emissions need."""
@@ -92,12 +84,12 @@ SENSES: dict[str, Sense] = {"revenue": "max", "travel_time": "min", "emissions":
 
 
 def mixed_leader(setting: Any, weights: Mapping[str, float]) -> Leader:
-    """Return the leader  sum of weight times objective;  ``setting`` has a method (x, y) -> Part of each name."""
+    """Return the leader  sum of weight times objective;  ``setting`` has a method of each name."""
 
     def everything(x: Vector, y: Vector) -> tuple[float, Vector, Vector]:
         value, grad_x, grad_y = 0.0, np.zeros(x.size), np.zeros(y.size)
         for name, weight in weights.items():
-            part: Part = getattr(setting, name)(x, y)
+            part: LeaderValue = getattr(setting, name)(x, y)
             value += weight * part.value
             grad_x += weight * part.grad_x
             grad_y += weight * part.grad_y
@@ -111,18 +103,11 @@ def own_leader(objective: Any, tolls: Vector, y: Vector) -> Leader:
     """Turn a user's callable (tolls, flow) -> (value, grad_tolls, grad_flow) into a leader; a Leader is taken as is."""
     if isinstance(objective, Leader):
         return objective
-
-    def everything(x: Vector, flow: Vector) -> Any:
-        answer = objective(x, flow)
-        return (answer.value, answer.grad_x, answer.grad_y) if isinstance(answer, LeaderValue) else answer
-
-    faults = Faults("toll_problem")
     trial = objective(tolls.copy(), y.copy())
-    ok = isinstance(trial, LeaderValue) or (isinstance(trial, tuple) and len(trial) == 3)
-    faults.check(ok, "objective", trial, "(value, grad_tolls, grad_flow) from objective(tolls, flow)",
-                 "return both partial gradients, or pass pzos.leader_from_jax(objective)")  # fmt: skip
-    faults.raise_if_any()
-    return leader_from_functions(lambda x, flow: everything(x, flow)[0], value_and_gradients=everything, name="own")
+    require(isinstance(trial, tuple) and len(trial) == 3, "toll_problem", "objective", trial,
+            "(value, grad_tolls, grad_flow) from objective(tolls, flow)",
+            "return both partial gradients, or pass pzos.leader_from_jax(objective)")  # fmt: skip
+    return leader_from_functions(lambda x, flow: objective(x, flow)[0], value_and_gradients=objective, name="own")
 
 
 # ---- before and after tolls ------------------------------------------------------------------------------------------
@@ -149,12 +134,9 @@ class TollReport:
     @property
     def user_benefit(self) -> float:
         """Return what travellers gain in money: their cost before minus after, each class at its value of time."""
-        gains = []
-        for kind, group in enumerate(self.after.network.classes):
-            change = fsum(self.before.cost[kind] * self.before.class_flow[kind])
-            change -= fsum(self.after.cost[kind] * self.after.class_flow[kind])
-            gains.append(group.value_of_time * change)
-        return fsum(gains)
+        before, after = ([fsum(row) for row in state.cost * state.class_flow] for state in (self.before, self.after))
+        worth = [group.value_of_time for group in self.after.network.classes]
+        return fsum(each * (a - b) for each, a, b in zip(worth, before, after, strict=True))
 
     @property
     def net_benefit(self) -> float:
@@ -163,7 +145,7 @@ class TollReport:
 
     def rows(self) -> list[tuple[str, float, float]]:
         """Return (quantity, without tolls, with tolls), ready for a table."""
-        network, states = self.after.network, (self.before, self.after)
+        network = self.after.network
         setting, nothing = TollSetting(network, self.links), np.zeros(self.links.size)
         trips = sum(group.demand.total for group in network.classes)
         quantities: dict[str, Callable[[Assignment], float]] = {
@@ -179,9 +161,8 @@ class TollReport:
         rows = [(name, quantity(self.before), quantity(self.after)) for name, quantity in quantities.items()]
         rows.append(("revenue", 0.0, self.revenue))
         for kind, group in enumerate(network.classes):
-            both = [_per_trip(state, kind) for state in states]
-            for name, before, after in zip(_PER_TRIP, *both, strict=True):
-                rows.append((f"{name}, {group.name}", before, after))
+            before, after = (_per_trip(state, kind) for state in (self.before, self.after))
+            rows += [(f"{name}, {group.name}", value, after[name]) for name, value in before.items()]
         rows.append(("benefit of travellers (money)", 0.0, self.user_benefit))
         rows.append(("net benefit of society (money)", 0.0, self.net_benefit))
         return rows
@@ -196,15 +177,13 @@ class TollReport:
         return list(zip(titles, *(column.tolist() for column in columns), strict=True))
 
 
-_PER_TRIP = ("time per trip", "toll per trip (money)", "cost per trip (time)")
-
-
-def _per_trip(state: Assignment, kind: int) -> list[float]:
+def _per_trip(state: Assignment, kind: int) -> dict[str, float]:
     """Return travel time, toll and generalised cost of the mean trip of a class."""
     flow, trips = state.class_flow[kind], state.network.classes[kind].demand.total
-    return [fsum(each * flow) / trips for each in (state.time, state.tolls[kind], state.cost[kind])]
+    toll, cost = state.tolls[kind], state.cost[kind]
+    parts = {"time per trip": state.time, "toll per trip (money)": toll, "cost per trip (time)": cost}
+    return {name: fsum(each * flow) / trips for name, each in parts.items()}
 
 
-def toll_report(before: Assignment, after: Assignment, links: Indices) -> TollReport:
-    """Compare the equilibrium without tolls with the one under tolls on ``links``."""
-    return TollReport(before, after, links)
+toll_report = TollReport
+"""Compare the equilibrium without tolls with the one under tolls on ``links``."""

@@ -179,10 +179,8 @@ def read_tntp(
     zones = file.number("NUMBER OF ZONES", int)
     nodes = file.number("NUMBER OF NODES", int)
     first_thru = file.number("FIRST THRU NODE", int, 1)
-    factors = [
-        file.number("TOLL FACTOR", float, 0.0) if toll_factor is None else toll_factor,
-        file.number("DISTANCE FACTOR", float, 0.0) if distance_factor is None else distance_factor,
-    ]
+    given = {"TOLL FACTOR": toll_factor, "DISTANCE FACTOR": distance_factor}
+    factors = [file.number(tag, float, 0.0) if value is None else value for tag, value in given.items()]
     count = int(nodes or 0)
     if nodes is not None and zones is not None and not 1 <= zones <= nodes:
         file.faults.at(file.metadata["NUMBER OF ZONES"][0], f"<NUMBER OF ZONES> {zones:g}: expected 1 to {count}")
@@ -278,8 +276,7 @@ def _net_lines(network: Network) -> Iterable[str]:
     yield f"<TOLL FACTOR> {network.toll_factor!r}"
     yield f"<DISTANCE FACTOR> {network.distance_factor!r}"
     yield "<END OF METADATA>"
-    yield ""
-    yield "~\tinit_node\tterm_node\tcapacity\tlength\tfree_flow_time\tb\tpower\tspeed\ttoll\tlink_type\t;"
+    yield "\n~\tinit_node\tterm_node\tcapacity\tlength\tfree_flow_time\tb\tpower\tspeed\ttoll\tlink_type\t;"
     columns = (latency.capacity, network.length, latency.base, latency.b, latency.power, np.zeros(network.links),
                network.toll, network.link_type)  # fmt: skip
     for ends, *row in zip(_ends(network), *(column.tolist() for column in columns), strict=True):
@@ -295,8 +292,7 @@ def _trips_lines(network: Network) -> Iterable[str]:
     last = -1
     for origin, end, trips in pairs:
         if origin != last:
-            yield ""
-            yield f"Origin {origin + 1}"
+            yield f"\nOrigin {origin + 1}"
             last = origin
         yield f"    {end + 1} : {trips!r};"
 

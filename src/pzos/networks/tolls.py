@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from pzos.answers.oracle import Oracle
-from pzos.base.checks import Faults, at_least, number, positive
+from pzos.base.checks import Faults, at_least, frozen_array, frozen_indices, number, positive, require
 from pzos.base.errors import FollowerFailure
 from pzos.base.types import Matrix, Purpose, Query, Sense, Vector
 from pzos.networks.assignment import Assignment
@@ -92,11 +92,12 @@ def toll_problem(
     """
     chosen = chosen_links(network, links)
     faults = Faults("toll_problem")
-    paying = tuple(range(len(network.classes))) if classes is None else tuple(int(c) for c in classes)
     known = list(range(len(network.classes)))
-    faults.check(
-        bool(paying) and set(paying) <= set(known), "classes", classes, f"numbers out of {known}", "see .classes"
-    )
+    wanted = frozen_indices(faults, "classes", known if classes is None else classes)
+    faults.raise_if_any()
+    paying = () if wanted is None else tuple(wanted.tolist())
+    fine = bool(paying) and set(paying) <= set(known)
+    faults.check(fine, "classes", classes, f"numbers out of {known}", "see .classes")
     _GAP.note(faults, "gap", gap)
     given = {"x0": 0.0 if x0 is None else x0, "lower": lower, "upper": upper}
     start, low, high = (_per_link(faults, name, value, chosen.size) for name, value in given.items())
@@ -115,14 +116,10 @@ def toll_problem(
     allowed = _domain(low, high) if domain is None else domain
     if x0 is None and follower is None and objective == "travel_time":
         *_, (start, _) = marginal_cost_tolls(travellers, allowed, _MARGINAL_STEPS)
-    return Problem(
-        leader,
-        travellers if follower is None else follower,
-        start,
-        allowed,
-        _natural_sense(objective, weights) if sense is None else sense,
-        f"tolls on {chosen.size} links of {network.name} for {leader.name}",
-    )
+    if sense is None:
+        sense = SENSES[objective] if isinstance(objective, str) else "min" if weights is None else "max"
+    name = f"tolls on {chosen.size} links of {network.name} for {leader.name}"
+    return Problem(leader, travellers if follower is None else follower, start, allowed, sense, name)
 
 
 def marginal_cost_tolls(travellers: TollFollower, domain: Domain, steps: int) -> Iterator[tuple[Vector, Vector]]:
@@ -150,6 +147,9 @@ def chosen_links(network: Network, links: Iterable[Any] | None) -> Indices:
     """Return the numbers of the tolled links, checked, in the order given."""
     if links is None:
         return np.arange(network.links)
+    require(
+        isinstance(links, Iterable), "toll_problem", "links", links, "a list of links", "leave it out for all links"
+    )
     numbers = np.array([network.link_number(link) for link in links], dtype=np.int64)
     faults = Faults("toll_problem")
     faults.check(numbers.size > 0, "links", [], "at least one link", "leave it out for all links")
@@ -158,38 +158,28 @@ def chosen_links(network: Network, links: Iterable[Any] | None) -> Indices:
     return numbers
 
 
-def _natural_sense(objective: Any, weights: Mapping[str, float] | None) -> Sense:
-    """Return what is wanted of an objective unless the user says otherwise: a mix is maximised, an own one not."""
-    if isinstance(objective, str):
-        return SENSES[objective]
-    return "min" if weights is None else "max"
-
-
 def _weights(faults: Faults, objective: Any) -> dict[str, float] | None:
     """Return the weights of named objectives, or None for a user's own."""
-    if isinstance(objective, str):
-        weights = {objective: 1.0}
-    elif isinstance(objective, Mapping):
-        for name, weight in objective.items():
-            if not _WEIGHT.note(faults, f"objective[{name!r}]", weight):
-                return {}
-        weights = {str(name): float(weight) for name, weight in objective.items()}
-    else:
+    given = {objective: 1.0} if isinstance(objective, str) else objective
+    if not isinstance(given, Mapping):
         faults.check(callable(objective), "objective", objective, "a name, a mix of names, or a function", "see SENSES")
         return None
-    unknown = [name for name in weights if name not in SENSES]
-    faults.check(
-        not unknown and bool(weights), "objective", objective, f"names out of {sorted(SENSES)}", "or a function"
-    )
+    if not all(_WEIGHT.note(faults, f"objective[{name!r}]", weight) for name, weight in given.items()):
+        return {}
+    weights = {str(name): float(weight) for name, weight in given.items()}
+    known = bool(weights) and set(weights) <= set(SENSES)
+    faults.check(known, "objective", objective, f"names out of {sorted(SENSES)}", "or a function")
     return weights
 
 
 def _per_link(faults: Faults, name: str, value: npt.ArrayLike, size: int) -> Vector:
     """Return one number per tolled link; a single number stands for all of them."""
-    array = np.array(value, dtype=np.float64)
-    if not faults.check(array.shape in ((), (size,)), name, array, f"one number, or {size}", "one per tolled link"):
+    array = frozen_array(faults, name, value)
+    if array is None or not faults.check(
+        array.shape in ((), (size,)), name, array, f"one number, or {size}", "one per tolled link"
+    ):
         return np.zeros(size)
-    return np.ascontiguousarray(np.broadcast_to(array, (size,)))
+    return np.array(np.broadcast_to(array, (size,)))
 
 
 def _domain(low: Vector, high: Vector) -> Domain:
@@ -253,15 +243,13 @@ def optimise_tolls(
     faults.check(queries > uniform + marginal, "queries", queries, f"more than {uniform + marginal}",
                  "the first ones find a place to start from")  # fmt: skip
     faults.raise_if_any()
-    begin, sign = time.perf_counter(), _sign(problem)
+    begin, sign = time.perf_counter(), problem.known().sign
     levels = np.append(0.0, highest * 0.5 ** np.arange(uniform - 2, -1, -1.0))  # finer where tolls are low
     equal = list(_uniform_trials(problem, highest, levels, seed))
     others = list(marginal_cost_trials(problem, marginal)) if marginal else []
     start = min([*equal, *others], key=lambda trial: sign * trial.value)
     spent = len(equal) + len(others)
-    moved = Problem(problem.leader, problem.follower, start.x, problem.domain, problem.sense, problem.name,
-                    problem.structure)  # fmt: skip
-    result = solve(moved, solver, queries=queries - spent, seed=seed, monitor=False, **limits)
+    result = solve(replace(problem, x0=start.x), solver, queries=queries - spent, seed=seed, monitor=False, **limits)
     better = sign * result.best_value < sign * start.value
     x, value = (result.best_x, result.best_value) if better else (start.x, start.value)
     return TollSearch(
@@ -282,11 +270,7 @@ def best_uniform(problem: Problem, highest: float, points: int = 11, seed: int =
     """Try equal tolls from 0 to ``highest`` on all links (projected onto the problem's set); return the best."""
     at_least(2, "at least 2", "try 11").require("best_uniform", "points", points)
     trials = list(_uniform_trials(problem, highest, np.linspace(0.0, highest, points), seed))
-    return _best(trials, _sign(problem))
-
-
-def _sign(problem: Problem) -> float:
-    return 1.0 if problem.sense == "min" else -1.0
+    return _best(trials, problem.known().sign)
 
 
 def _best(trials: list[Trial], sign: float) -> Uniform:

@@ -17,8 +17,7 @@ from pzos.base.checks import Faults, Must, instance_of, shown
 from pzos.base.errors import InvalidLeader
 from pzos.base.types import FLOAT64, LeaderValue, Vector, all_finite, float_array
 
-ValueFunction = Callable[[Vector, Vector], Any]
-GradientFunction = Callable[[Vector, Vector], Any]
+OneFunction = Callable[[Vector, Vector], Any]
 AllFunction = Callable[[Vector, Vector], tuple[Any, Any, Any]]
 
 
@@ -30,7 +29,7 @@ class Leader:
     Calling it gives a :class:`LeaderValue`; ``value`` gives f alone, for methods that need no gradient (ZOS).
     """
 
-    value_function: ValueFunction
+    value_function: OneFunction
     all_function: AllFunction
     name: str = "leader"
 
@@ -59,7 +58,13 @@ class Leader:
     def _checked_value(self, value: Any) -> float:
         # A plain float is by far the commonest answer; everything else goes the long way round.
         if type(value) is not float:
-            value = self._converted_value(value)
+            array = np.asarray(value)
+            if array.size != 1 or array.dtype not in (np.float64, np.int64):
+                raise InvalidLeader(
+                    f"{self.name}: f(x, y) = {shown(value)} (dtype {array.dtype}): expected one float64 number; "
+                    "return a float, and compute in float64, not float32"
+                )
+            value = float(array.reshape(()))
         if not isfinite(value):
             raise InvalidLeader(
                 f"{self.name}: f(x, y) = {value}: expected a finite number; "
@@ -67,22 +72,12 @@ class Leader:
             )
         return float(value)
 
-    def _converted_value(self, value: Any) -> float:
-        array = np.asarray(value)
-        if array.size != 1 or array.dtype not in (np.float64, np.int64):
-            raise InvalidLeader(
-                f"{self.name}: f(x, y) = {shown(value)} (dtype {array.dtype}): expected one float64 number; "
-                "return a float, and compute in float64, not float32"
-            )
-        return float(array.reshape(()))
-
     def _checked_gradient(self, gradient: Any, which: str, size: int) -> Vector:
         array = gradient if type(gradient) is np.ndarray else np.asarray(gradient)
         if array.dtype != FLOAT64 or array.shape != (size,):
             raise InvalidLeader(
                 f"{self.name}: {which} has shape {array.shape} and dtype {array.dtype}: "
-                f"expected shape ({size},) and dtype float64; return one float64 entry per entry of "
-                f"{which[-1]}"
+                f"expected shape ({size},) and dtype float64; return one float64 entry per entry of {which[-1]}"
             )
         if not all_finite(array):
             entry = int(np.nonzero(~np.isfinite(array))[0][0])
@@ -109,9 +104,9 @@ def cost_function(remedy: str) -> Must:
 
 
 def leader_from_functions(
-    value: ValueFunction,
-    grad_x: GradientFunction | None = None,
-    grad_y: GradientFunction | None = None,
+    value: OneFunction,
+    grad_x: OneFunction | None = None,
+    grad_y: OneFunction | None = None,
     *,
     value_and_gradients: AllFunction | None = None,
     name: str = "leader",
@@ -130,16 +125,15 @@ def leader_from_functions(
     cost_function("pass the function itself").note(faults, "value", value)
     if value_and_gradients is not None:
         cost_function("let it return (value, grad_x, grad_y)").note(faults, "value_and_gradients", value_and_gradients)
-        faults.raise_if_any()
-        return Leader(value, value_and_gradients, name)
-    for argument, function in (("grad_x", grad_x), ("grad_y", grad_y)):
-        cost_function("give both partial gradients").note(faults, argument, function)
+    else:
+        for argument, function in (("grad_x", grad_x), ("grad_y", grad_y)):
+            cost_function("give both partial gradients").note(faults, argument, function)
     faults.raise_if_any()
 
     def all_at_once(x: Vector, y: Vector) -> tuple[Any, Any, Any]:
         return value(x, y), grad_x(x, y), grad_y(x, y)  # type: ignore[misc]  # checked above
 
-    return Leader(value, all_at_once, name)
+    return Leader(value, all_at_once if value_and_gradients is None else value_and_gradients, name)
 
 
 @dataclass(frozen=True, slots=True)

@@ -95,12 +95,10 @@ class Problem:
 
 def _checked_start(faults: Faults, x0: Any) -> Vector | None:
     try:
-        start = float_array(x0)
+        start = np.atleast_1d(float_array(x0))
     except (TypeError, ValueError):
         faults.check(False, "x0", x0, "a vector of numbers", "try np.zeros(5)")
         return None
-    if start.ndim == 0:
-        start = start.reshape(1)
     one_dimensional = faults.check(start.ndim == 1 and start.size > 0, "x0", x0, "a vector of numbers",
                                    "flatten it; x0 gives the dimension of x")  # fmt: skip
     finite = bool(np.isfinite(start).all())
@@ -115,16 +113,10 @@ def _checked_start(faults: Faults, x0: Any) -> Vector | None:
 
 def _check_membership(faults: Faults, domain: Domain, start: Vector) -> None:
     unfit = domain.faults(start.size)
-    for message in unfit:
-        faults.add(message)
+    faults.messages += unfit
     if not unfit:
-        faults.check(
-            domain.contains(start, 1e-9),
-            "x0",
-            start,
-            f"a point of the domain {shown(domain)}",
-            "start inside, e.g. from domain.project(x0)",
-        )
+        faults.check(domain.contains(start, 1e-9), "x0", start, f"a point of the domain {shown(domain)}",
+                     "start inside, e.g. from domain.project(x0)")  # fmt: skip
 
 
 A_PROBLEM = instance_of(Problem, "a pzos.Problem", "build one with pzos.Problem(leader=..., follower=..., x0=...)")

@@ -143,7 +143,8 @@ class HalfSpaces:
 class OneConstraint(NamedTuple):
     """A set that has, besides bounds, one constraint: ``excess(z) <= 0``, or = 0 if it is an ``equation``.
 
-    Its projection within a region is ``point(multiplier)`` for the right one, between ``low`` and ``high``;
+    Such a set returns it by ``one_constraint(x, centre, radius)``, for x to be projected within ``radius`` of the
+    centre. The projection within a region is ``point(multiplier)`` for the right one, between ``low`` and ``high``;
     ``excess(point(.))`` falls as the multiplier grows.
     """
 
@@ -165,19 +166,10 @@ class OneConstraint(NamedTuple):
         return self.point(high)
 
 
-@runtime_checkable
-class HasOneConstraint(Protocol):
-    """A set whose part within a trust region is known by one multiplier."""
-
-    def one_constraint(self, x: Vector, centre: Vector, radius: float) -> OneConstraint:
-        """Return the constraint as the projection of x onto the part within ``radius`` of the centre needs it."""
-        ...
-
-
 def project_near(x: Vector, centre: Vector, radius: float, domain: Domain) -> Vector:
     """Return the point of the set within ``radius`` of the centre that is nearest to x; the centre is in the set."""
-    if isinstance(domain, HasOneConstraint):
-        constraint = domain.one_constraint(x, centre, radius)
+    if hasattr(domain, "one_constraint"):
+        constraint: OneConstraint = domain.one_constraint(x, centre, radius)
         inside = constraint.point(0.0)
         if not constraint.equation and constraint.excess(inside) <= 0.0:
             return inside
@@ -216,20 +208,9 @@ class Projector(Protocol):
 
     def project(self, x: Vector) -> Vector:
         """Return P(x)."""
-        ...
 
     def derivative(self, x: Vector, projected: Vector) -> Matrix | None:
         """Return an element of the generalised derivative of P at x, given P(x); None if unknown."""
-        ...
-
-
-@runtime_checkable
-class HasProjector(Protocol):
-    """A set whose projections are cheaper in a row: each solve makes a projector of its own, fresh every time."""
-
-    def projector(self) -> Projector:
-        """Return a projector that knows nothing yet, so that an answer does not depend on earlier ones."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -287,7 +268,11 @@ class ProductProjector:
 
 
 def projector_for(feasible: Domain) -> Projector:
-    """Return a fresh projector for any set."""
-    if isinstance(feasible, HasProjector):
-        return feasible.projector()
+    """Return a fresh projector for any set: one that knows nothing yet, so that no answer depends on earlier ones.
+
+    A set whose projections are cheaper in a row makes it by ``projector()``.
+    """
+    if hasattr(feasible, "projector"):
+        fresh: Projector = feasible.projector()
+        return fresh
     return feasible if isinstance(feasible, Projector) else ProjectorWithoutDerivative(feasible)

@@ -8,7 +8,7 @@ generalised derivative of the projection, on the piece that x lies in.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import sqrt
 from typing import ClassVar, Protocol, runtime_checkable
 
@@ -25,6 +25,7 @@ from pzos.base.checks import (
     frozen_bounds,
     frozen_numbers,
     positive,
+    require,
     set_fields,
     whole,
 )
@@ -46,15 +47,12 @@ class Domain(Protocol):
 
     def project(self, x: Vector) -> Vector:
         """Return the nearest point of the set."""
-        ...
 
     def contains(self, x: Vector, tolerance: float = 1e-12) -> bool:
         """Tell whether x lies in the set, up to ``tolerance`` relative to the size of the data."""
-        ...
 
     def faults(self, dimension: int) -> list[str]:
         """Return what makes the set unusable in this dimension (empty if nothing does)."""
-        ...
 
 
 def a_set(remedy: str) -> Must:
@@ -137,10 +135,7 @@ class Box:
 
     def faults(self, dimension: int) -> list[str]:
         """Return a fault for each bound whose length is not the dimension."""
-        return [
-            *_length_faults("Box.lower", self.lower, dimension),
-            *_length_faults("Box.upper", self.upper, dimension),
-        ]
+        return _length_faults("Box.lower", self.lower, dimension) + _length_faults("Box.upper", self.upper, dimension)
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,9 +281,9 @@ class Polyhedron:
     b: Vector
     C: Matrix
     d: Vector
-    origin: Vector = field(repr=False)
-    basis: Matrix = field(repr=False)
-    halfspaces: HalfSpaces = field(repr=False)
+    origin: Vector
+    basis: Matrix
+    halfspaces: HalfSpaces
 
     def __init__(
         self,
@@ -374,8 +369,7 @@ class Product:
             is_size = whole(1, "give the length of the block").note(faults, f"parts[{k}] size", size)
             is_set = a_set("use a set of pzos or Polyhedron").note(faults, f"parts[{k}] set", part)
             if is_size and is_set:
-                for message in part.faults(int(size)):
-                    faults.add(f"parts[{k}]: {message}")
+                faults.messages += [f"parts[{k}]: {message}" for message in part.faults(int(size))]
         faults.raise_if_any()
         set_fields(self, parts=tuple((part, int(size)) for part, size in pairs))
 
@@ -439,12 +433,8 @@ def _require_a_point(left: Matrix, right: Vector, sums: Matrix, totals: Vector) 
         np.zeros(left.shape[1]), left if right.size else None, right if right.size else None,
         sums if totals.size else None, totals if totals.size else None, bounds=(None, None),
     )  # fmt: skip
-    faults = Faults("Polyhedron")
-    faults.check(
-        outcome.status == 0, "A, b, C, d", outcome.message, "a polyhedron with at least one point",
-        "loosen the constraints that contradict each other",
-    )  # fmt: skip
-    faults.raise_if_any()
+    require(outcome.status == 0, "Polyhedron", "A, b, C, d", outcome.message, "a polyhedron with at least one point",
+            "loosen the constraints that contradict each other")  # fmt: skip
 
 
 def _solution_space(sums: Matrix, totals: Vector) -> tuple[Vector, Matrix]:

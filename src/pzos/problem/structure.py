@@ -65,18 +65,18 @@ def conserved(A: npt.ArrayLike | None = None, b: npt.ArrayLike | None = None) ->
     array([[1., 1., 1.]])
     """
     faults = Faults("conserved")
-    given_laws = None if A is None else frozen_array(faults, "A", A)
-    given_constants = None if b is None else frozen_array(faults, "b", b)
+    laws = None if A is None else frozen_array(faults, "A", A)
+    constants = None if b is None else frozen_array(faults, "b", b)
     faults.raise_if_any()
-    laws = None if given_laws is None else np.atleast_2d(given_laws)
-    constants = None if given_constants is None else np.atleast_1d(given_constants)
     if laws is not None:
+        laws = np.atleast_2d(laws)
         matrix = faults.check(laws.ndim == 2, "A", A, "a matrix, one law per row", "give one row per conserved sum")
         finite = faults.check(bool(np.isfinite(laws).all()), "A", A, "finite numbers", "remove NaN and infinity")
         if matrix and finite:
             independent = bool(np.linalg.matrix_rank(laws) == laws.shape[0])
             faults.check(independent, "A", A, "independent rows", "drop laws that follow from the others")
     if constants is not None:
+        constants = np.atleast_1d(constants)
         rows = 1 if laws is None else laws.shape[0]
         faults.check(constants.shape == (rows,), "b", b, f"{rows} numbers, one per law", "match the rows of A")
     faults.raise_if_any()

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pzos.base.errors import MissingExtra
+from pzos.base.figures import COLOURS
 from pzos.base.types import Vector
 from pzos.report.story import RoadMap, Story
 
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#000000", "#56B4E9", "#E69F00")
 #: Different dashes as well, so that curves can be told apart without their colours.
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash")
 _TEXT, _GRID = "#1a1a1a", "#e3e3e3"
@@ -67,17 +67,15 @@ def objective(stories: Sequence[Story], against: str) -> Any | None:
     figure = _figure(
         "queries by the algorithm" if against == "queries" else "seconds since the start", "F(x)", log_button=True
     )
-    drawn = 0
-    for number, story in enumerate(stories):
-        if not story.curve.values.size:
-            continue
+    drawn = [(number, story) for number, story in enumerate(stories) if story.curve.values.size]
+    for number, story in drawn:
         x = story.curve.queries if against == "queries" else story.curve.seconds
         line = {"color": COLOURS[number % len(COLOURS)], "dash": DASHES[number // len(COLOURS) % len(DASHES)]}
         name = story.name if len(stories) > 1 else ""
         _line(figure, x, story.curve.values, "at the iterate", line | {"width": 1.2}, opacity=0.55, legend=not name)
         _line(figure, x, story.curve.best(story.sense), name or "best so far", line | {"width": 2.6})
-        drawn += 1
-    _room_for_legend(figure, drawn if len(stories) > 1 else 1)
+    rows = len(drawn) if len(stories) > 1 else 1  # of the legend, as a phone needs them
+    figure.update_layout(height=360 + 20 * rows, margin_b=60 + 20 * rows)
     return figure if drawn else None
 
 
@@ -176,11 +174,6 @@ def _line(
         x=x, y=y, mode="lines", name=name, line=line, opacity=opacity, showlegend=legend,
         hovertemplate="%{x:.6g}: %{y:.8g}<extra></extra>",
     )  # fmt: skip
-
-
-def _room_for_legend(figure: Any, rows: int) -> None:
-    """Make room below the plot for as many lines of legend as a phone needs."""
-    figure.update_layout(height=360 + 20 * rows, margin_b=60 + 20 * rows)
 
 
 def _figure(x: str, y: str, *, log_axis: bool = False, log_button: bool = False, height: int = 380) -> Any:

@@ -7,6 +7,7 @@ trace is replayed, and without either the page still shows what was asked, when,
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -16,22 +17,9 @@ import numpy as np
 
 from pzos.base.types import Purpose, Sense, Vector
 from pzos.durable.log import StoredAnswer, read_study
-from pzos.report.story import (
-    EMPTY,
-    NO_CERTIFICATE,
-    Curve,
-    Motion,
-    Rows,
-    Story,
-    asked_rows,
-    certificate_words,
-    curve_of,
-    ledger_of,
-    motion_of,
-    present_versions,
-    road_map,
-    toll_labels,
-)
+from pzos.durable.replay import open_whole
+from pzos.report import story
+from pzos.report.story import EMPTY, Curve, Motion, Rows, Story
 from pzos.stationarity.certificate import kept_at, kept_beside
 from pzos.study.result import NAMES, fate, ordered
 
@@ -40,7 +28,6 @@ if TYPE_CHECKING:
     from pzos.study.result import Result
 
 _AT_ITERATES = (Purpose.ITERATE.value, Purpose.TRIAL.value, Purpose.MONITOR.value)
-_NO_LIMIT = 2**62
 
 
 class Contents(NamedTuple):
@@ -52,15 +39,21 @@ class Contents(NamedTuple):
     at_work: bool
 
     @property
+    def identity(self) -> dict[str, Any]:
+        """Return what the header says the study is; empty where the header was lost."""
+        described: dict[str, Any] = self.header.get("identity", {})
+        return described
+
+    @property
     def problem(self) -> dict[str, Any]:
         """Return the header's description of the problem."""
-        described: dict[str, Any] = self.header.get("identity", {}).get("problem", {})
+        described: dict[str, Any] = self.identity.get("problem", {})
         return described
 
     @property
     def solver(self) -> dict[str, Any]:
         """Return the header's description of the solver."""
-        described: dict[str, Any] = self.header.get("identity", {}).get("solver", {})
+        described: dict[str, Any] = self.identity.get("solver", {})
         return described
 
 
@@ -86,8 +79,8 @@ def story_of_file(path: Path, problem: Problem | None = None, solver: Any = None
     return Story(
         name=contents.problem.get("name") or path.stem,
         sense=sense,
-        status=_status(contents, result),
-        asked=asked_rows(contents.problem.get("name", ""), sense, before.size, problem),
+        status=_status(contents),
+        asked=story.asked_rows(contents.problem.get("name", ""), sense, before.size, problem),
         method=_method(contents),
         versions=_versions(contents),
         ledger=_ledger(contents, result),
@@ -99,22 +92,15 @@ def story_of_file(path: Path, problem: Problem | None = None, solver: Any = None
         certificate=_certificate(contents, problem, result),
         resume=_resume(path),
         missing=missing,
-        roads=road_map(problem, before, after),
-        labels=toll_labels(problem),
+        roads=story.road_map(problem, before, after),
+        labels=story.toll_labels(problem),
     )
 
 
 def _replayed(contents: Contents, problem: Problem | None, solver: Any) -> Result | None:
-    from pzos.study.study import Study
-
     if problem is None or solver is None or "CertificateSolver" in str(contents.solver.get("type", "")):
         return None
-    identity = contents.header.get("identity", {})
-    settings = {"seed": identity.get("seed", 0), "monitor": identity.get("monitor", True)}
-    last = max((row.step for row in contents.rows), default=0)
-    ended = any(row.final and row.step == last for row in contents.rows)
-    steps = last if ended and last else _NO_LIMIT  # a file does not hold the limits of the run that wrote it
-    with Study.open(contents.path, problem.known(), solver, read_only=True, steps=steps, **settings) as study:
+    with open_whole(contents.path, problem.known(), solver) as study:
         result = study.result()
         beside = kept_beside(contents.path, study)
     if beside is None:
@@ -123,7 +109,7 @@ def _replayed(contents: Contents, problem: Problem | None, solver: Any) -> Resul
     return replace(result, certificate=beside, ledger=ledger)
 
 
-def _status(contents: Contents, result: Result | None) -> str:
+def _status(contents: Contents) -> str:
     ended = any(row.final for row in contents.rows)
     steps = 1 + max((row.step for row in contents.rows if not row.final), default=-1)
     state = "ended" if ended else "being written now" if contents.at_work else "open: more answers can be told"
@@ -131,10 +117,8 @@ def _status(contents: Contents, result: Result | None) -> str:
 
 
 def _method(contents: Contents) -> Rows:
-    solver = dict(contents.solver)
-    name = str(solver.pop("type", "unknown")).rsplit(".", 1)[-1]
-    settings = ", ".join(f"{key}={_short(value)}" for key, value in solver.items())
-    rows = [("solver", f"{name}({settings})"), ("seed", str(contents.header.get("identity", {}).get("seed", "?")))]
+    solver = _short({"type": "unknown"} | contents.solver)
+    rows = [("solver", solver), ("seed", str(contents.identity.get("seed", "?")))]
     if contents.rows:
         rows.append(("time", f"{max(row.elapsed for row in contents.rows):.3g} s"))
         waiting = np.array([row.seconds for row in contents.rows])
@@ -156,12 +140,12 @@ def _short(value: Any) -> str:
 def _versions(contents: Contents) -> Rows:
     written = tuple((name, str(text)) for name, text in contents.header.get("versions", {}).items())
     created = contents.header.get("created", "")
-    return (*written, ("made", created)) if created else written or present_versions()
+    return (*written, ("made", created)) if created else written or story.present_versions()
 
 
 def _ledger(contents: Contents, result: Result | None) -> dict[str, int]:
     if result is not None:
-        return ledger_of(result)
+        return story.ledger_of(result)
     return ordered(Counter(fate(row.purpose, row.seconds, row.failure) for row in contents.rows))
 
 
@@ -169,35 +153,35 @@ def _ends(contents: Contents, result: Result | None) -> tuple[Vector, Vector]:
     if result is not None and result.x0 is not None:
         return result.x0, result.best_x
     iterates = _iterates(contents)
-    if not iterates:
-        return EMPTY, EMPTY
-    return iterates[0][1], iterates[-1][1]
+    return (iterates[0][1], iterates[-1][1]) if iterates else (EMPTY, EMPTY)
 
 
 def _iterates(contents: Contents) -> list[tuple[int, Vector]]:
     """Return (queries so far, x) for each step that says where it stood."""
     found: dict[int, tuple[int, Vector]] = {}
+    for own, row in _at_iterates(contents):
+        found.setdefault(row.step, (own, row.x))
+    return list(found.values())
+
+
+def _at_iterates(contents: Contents) -> Iterator[tuple[int, StoredAnswer]]:
+    """Yield (the algorithm's queries so far, answer) for each answer at a point that was stood on or tried."""
     own = 0
     for row in contents.rows:
         own += row.purpose != Purpose.MONITOR.value
-        if row.purpose in _AT_ITERATES and row.step not in found:
-            found[row.step] = (own, row.x)
-    return list(found.values())
+        if row.purpose in _AT_ITERATES:
+            yield own, row
 
 
 def _curve(contents: Contents, problem: Problem | None, result: Result | None) -> Curve:
     if result is not None:
-        return curve_of(result.trace)._replace(seconds=_when_told(contents, result))
+        return story.curve_of(result.trace)._replace(seconds=_when_told(contents, result))
     if problem is None:
         return Curve(EMPTY, EMPTY, EMPTY)
-    points = []
-    own = 0
-    for row in contents.rows:
-        own += row.purpose != Purpose.MONITOR.value
-        if row.purpose in _AT_ITERATES and not row.failure:
-            points.append((own, row.elapsed, problem.leader.value(row.x, row.y)))
-    columns = np.array(points, dtype=np.float64).reshape(-1, 3).T
-    return Curve(columns[0], columns[1], columns[2])
+    points = [
+        (own, row.elapsed, problem.leader.value(row.x, row.y)) for own, row in _at_iterates(contents) if not row.failure
+    ]
+    return Curve(*np.array(points, dtype=np.float64).reshape(-1, 3).T)
 
 
 def _when_told(contents: Contents, result: Result) -> Vector:
@@ -220,7 +204,7 @@ def _motion(contents: Contents) -> Motion:
 
 
 def _motion_with_radius(contents: Contents, result: Result) -> Motion:
-    motion = motion_of(result.trace)
+    motion = story.motion_of(result.trace)
     if motion.radius.size:
         return motion
     stored = _radii(contents)[: motion.queries.size]
@@ -243,10 +227,10 @@ def _radii(contents: Contents) -> Vector:
 def _certificate(contents: Contents, problem: Problem | None, result: Result | None) -> str:
     first = next((row for row in contents.rows if row.index == 0), None)
     if problem is not None and first is not None:
-        kept = kept_at(contents.path, contents.header.get("identity", {}), first.x, problem)
+        kept = kept_at(contents.path, contents.identity, first.x, problem)
         if kept is not None:
             return str(kept)
-    return NO_CERTIFICATE if result is None else certificate_words(result.certificate)
+    return story.NO_CERTIFICATE if result is None else story.certificate_words(result.certificate)
 
 
 def _resume(path: Path) -> tuple[str, ...]:

@@ -99,16 +99,12 @@ def _study(story: Story) -> dict[str, Any]:
         for at in shown
     ]
     return {
-        "name": story.name,
+        "story": story,
         "summary": f"{story.status}. {_headline(story)}",
         "asked": Table("names", story.asked),
         "method": Table("names", (*story.method, *story.versions)),
         "decision": Table("numbers", rows, ("decision", "before", "after", "change")),
         "left_out": before.size - shown.size,
-        "after_name": story.after_name,
-        "certificate": story.certificate,
-        "resume": story.resume,
-        "missing": story.missing,
     }
 
 

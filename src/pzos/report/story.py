@@ -24,6 +24,7 @@ NO_CERTIFICATE = (
     "No certificate was asked for, so nothing is claimed about how close this point is to a stationary one. "
     "Ask for one with result.certify(problem, delta=...) or pzos certify."
 )
+_METHOD = ("solver", "seed", "steps", "queries", "seconds", "why this method")
 _TRIALS = NAMES[Purpose.TRIAL.value]
 
 
@@ -93,12 +94,13 @@ def story_of(
 ) -> Story:
     """Return the story of ``result``; with its ``problem`` also set, start and, for networks, the map."""
     start = result.x0 if result.x0 is not None else EMPTY
+    told = dict(result.rows())
     return Story(
         name=name or result.problem or "study",
         sense=result.sense,
         status=result.stop.value,
         asked=asked_rows(result.problem, result.sense, result.x.size, problem),
-        method=(("solver", result.solver), *_costs(result)),
+        method=tuple((name, told[name]) for name in _METHOD if name in told),
         versions=present_versions(),
         ledger=ledger_of(result),
         before=start,
@@ -120,22 +122,12 @@ def certificate_words(certificate: Certificate | None) -> str:
 
 def asked_rows(name: str, sense: Sense, size: int, problem: Problem | None) -> Rows:
     """Return what was asked, as rows of a table."""
-    rows = [("problem", name or "unnamed"), ("goal", f"{'minimise' if sense == 'min' else 'maximise'} F(x)")]
-    rows.append(("decisions", str(size)))
+    goal = "minimise" if sense == "min" else "maximise"
+    rows = [("problem", name or "unnamed"), ("goal", f"{goal} F(x)"), ("decisions", str(size))]
     if problem is not None:
         rows.append(("allowed set", type(problem.domain).__name__))
         rows += [("declared", ", ".join(map(repr, problem.structure)))] if problem.structure else []
     return tuple(rows)
-
-
-def _costs(result: Result) -> Rows:
-    rows = [
-        ("seed", str(result.seed)),
-        ("steps", str(result.steps)),
-        ("queries", f"{result.queries} by the algorithm, {result.monitoring} to monitor it"),
-        ("seconds", f"{result.seconds:.3g}"),
-    ]
-    return (*rows, ("why this method", result.explanation)) if result.explanation else tuple(rows)
 
 
 def present_versions() -> Rows:

@@ -25,9 +25,9 @@ import numpy.typing as npt
 
 from pzos.base.checks import Faults, at_least, checked, note_fields, one_of, positive, whole
 from pzos.base.keys import Keys, Role
-from pzos.base.types import Matrix, Purpose, Vector, dot
+from pzos.base.types import LeaderValue, Matrix, Purpose, Vector, dot
 from pzos.durable.replay import summary
-from pzos.methods.estimators import Answers, Plan, TwoPointPlan, two_point_plan
+from pzos.methods.estimators import Answers, Plan, TwoPointPlan, answered_pairs, of_kind, two_point_plan
 from pzos.methods.solver import Certifiable, Foresight, Task, foreseen
 from pzos.problem.leader import Leader
 from pzos.problem.problem import Known, Problem
@@ -40,7 +40,7 @@ from pzos.study.study import Study
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
-Prediction = Literal["pilot", "none"]
+PredictionSource = Literal["pilot", "none"]
 #: The fewest queries a certificate needs.
 FEWEST_QUERIES = 4 * FEWEST + 1
 #: Ridges tried for the prediction, and how a normal's step length is found.
@@ -116,7 +116,7 @@ class CertificateSolver(OneBatch[Certificate]):
     directions: int = 200
     radius: float | None = checked(positive("or None for delta").or_none(), default=None)
     confidence: float = checked(CONFIDENCE, default=0.95)
-    prediction: Prediction = checked(one_of(("pilot", "none"), "choose"), default="pilot")
+    prediction: PredictionSource = checked(one_of(("pilot", "none"), "choose"), default="pilot")
     foresee: Foresight | None = None
     answer_error: float = checked(at_least(0.0, "zero or more", "try 0.0"), default=0.0)
     projected: bool = True
@@ -143,19 +143,18 @@ class CertificateSolver(OneBatch[Certificate]):
     def plan_at(self, keys: Keys, x: Vector) -> TwoPointPlan:
         """Plan the batch at any x."""
         directions = [keys.direction(self.address, q, x.size, Role.CERTIFICATE) for q in range(self.directions)]
-        plan = two_point_plan(x, self.mu, directions, centred=True)
-        purposes = (Purpose.ITERATE,) + (Purpose.CERTIFICATE,) * (len(plan.points) - 1)
-        return TwoPointPlan(plan.points, purposes, x, plan.radius, plan.directions, True)
+        purposes = (Purpose.ITERATE,) + (Purpose.CERTIFICATE,) * (2 * self.directions)
+        return replace(two_point_plan(x, self.mu, directions, centred=True), purposes=purposes)
 
     def read(self, known: Known, plan: Plan, answers: Answers) -> Certificate | None:
         """Bound both norms from one batch; None if y*(x) or too many pairs failed."""
-        if not isinstance(plan, TwoPointPlan):
-            raise TypeError(f"expected a TwoPointPlan, got {type(plan).__name__}")
-        centre = answers[0]
-        slopes = None if centre is None else _slopes(known.leader, plan, answers)
-        if slopes is None or centre is None:
+        plan, centre = of_kind(TwoPointPlan, plan), answers[0]
+        if centre is None:
             return None
         at = known.leader(plan.x, centre)
+        slopes = _slopes(known.leader, plan, at, answers)
+        if slopes is None:
+            return None
         error = sqrt(dot(at.grad_y, at.grad_y)) * (self.answer_error + _ROUNDING * slopes.largest_answer)
         prior = at.grad_x if self.foresee is None else at.grad_x + self.foresee(plan.x, at)
         partial = self._bound(known, plan.x, slopes.directions, slopes.partial, prior, error)
@@ -207,20 +206,14 @@ class _Slopes(NamedTuple):
     largest_value: float
 
 
-def _slopes(leader: Leader, plan: TwoPointPlan, answers: Answers) -> _Slopes | None:
-    centre = answers[0]
-    if centre is None:
-        return None
-    at = leader(plan.x, centre)
+def _slopes(leader: Leader, plan: TwoPointPlan, at: LeaderValue, answers: Answers) -> _Slopes | None:
     kept, partial, full = [], [], []
     answer, value = 0.0, abs(at.value)
-    for q, v in enumerate(plan.directions):
-        plus, minus = answers[2 * q + 1], answers[2 * q + 2]
-        if plus is None or minus is None:
-            continue
+    pairs = zip(plan.directions, plan.points[1::2], plan.points[2::2], strict=True)
+    for (v, ahead, behind), plus, minus in answered_pairs(pairs, answers[1:]):
         kept.append(v)
         partial.append(dot(at.grad_x, v) + dot(at.grad_y, plus - minus) / (2.0 * plan.radius))
-        above, below = leader.value(plan.points[2 * q + 1], plus), leader.value(plan.points[2 * q + 2], minus)
+        above, below = leader.value(ahead, plus), leader.value(behind, minus)
         full.append((above - below) / (2.0 * plan.radius))
         answer, value = max(answer, dot(plus, plus), dot(minus, minus)), max(value, abs(above), abs(below))
     if len(kept) < 2 * FEWEST and len(kept) < len(plan.directions):
@@ -236,7 +229,7 @@ def certify(
     queries: int = 401,
     radius: float | None = None,
     confidence: float = 0.95,
-    prediction: Prediction = "pilot",
+    prediction: PredictionSource = "pilot",
     foresee: Foresight | None = None,
     answer_error: float = 0.0,
     projected: bool = True,
@@ -251,9 +244,7 @@ def certify(
     >>> certify(problem, delta=0.1).stationary(epsilon=1e-6)
     True
     """
-    faults = Faults("certify")
-    whole(FEWEST_QUERIES, "try queries=401").note(faults, "queries", queries)
-    faults.raise_if_any()
+    whole(FEWEST_QUERIES, "try queries=401").require("certify", "queries", queries)
     solver = CertificateSolver(
         delta, (int(queries) - 1) // 2, radius, confidence, prediction, foresee, answer_error, projected
     )
@@ -261,7 +252,6 @@ def certify(
 
 
 # ---- the prediction, from a pilot -------------------------------------------------------------------------------
-
 
 # The pilot pairs (v_q, D_q) are regressed, D ~ h . v, by ridge regression around a multiple of the leader's own
 # gradient; the multiple and the ridge are chosen by leave-one-out error. On a smooth response and with more pilot pairs
@@ -314,7 +304,6 @@ def gradient_samples(directions: Matrix, slopes: Vector, prediction: Vector) -> 
 
 # ---- normals of the domain near x -------------------------------------------------------------------------------
 
-
 # At a minimiser over X some g + n vanishes, n in the normal cone of X. In the spirit of Goldstein, n is taken at a
 # point p of X within delta of x: p = P_X(x - gamma g) gives n = (x - gamma g - p)/gamma in N_X(p), and g + n is the
 # gradient mapping (x - p)/gamma. The largest gamma with |p - x| <= delta is used, which makes |g + n| smallest.
@@ -328,28 +317,24 @@ def normal_near(domain: Domain, x: Vector, descent: Vector, delta: float) -> Vec
     size = sqrt(dot(descent, descent))
     if isinstance(domain, Whole) or size == 0.0:
         return np.zeros_like(x)
+
+    def stays(gamma: float) -> bool:
+        move = domain.project(x - gamma * descent) - x
+        return sqrt(dot(move, move)) <= delta
+
     low = delta / size  # |p - x| <= gamma |g| for x in X
+    halvings = 0  # of a step that never leaves the ball
     for _ in range(_DOUBLINGS):
-        if not _stays(domain, x, descent, 2.0 * low, delta):
+        if not stays(2.0 * low):
+            halvings = _HALVINGS
             break
         low *= 2.0
-    else:
-        return _normal(domain, x, descent, low)
     high = 2.0 * low
-    for _ in range(_HALVINGS):
+    for _ in range(halvings):
         middle = 0.5 * (low + high)
-        low, high = (middle, high) if _stays(domain, x, descent, middle, delta) else (low, middle)
-    return _normal(domain, x, descent, low)
-
-
-def _stays(domain: Domain, x: Vector, descent: Vector, gamma: float, delta: float) -> bool:
-    move = domain.project(x - gamma * descent) - x
-    return sqrt(dot(move, move)) <= delta
-
-
-def _normal(domain: Domain, x: Vector, descent: Vector, gamma: float) -> Vector:
-    target = x - gamma * descent
-    normal: Vector = (target - domain.project(target)) / gamma
+        low, high = (middle, high) if stays(middle) else (low, middle)
+    target = x - low * descent
+    normal: Vector = (target - domain.project(target)) / low
     return normal
 
 

@@ -14,7 +14,8 @@ min_i p_i.x/|x| bounds the smallest norm from below.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -25,7 +26,7 @@ from pzos.base.errors import NotConverged
 from pzos.base.keys import Keys, Role
 from pzos.base.threads import one_blas_thread
 from pzos.base.types import LeaderValue, Matrix, Purpose, Vector, dot
-from pzos.methods.estimators import Answers, Plan
+from pzos.methods.estimators import Answers, Plan, of_kind
 from pzos.methods.solver import Task
 from pzos.problem.problem import Known, Problem
 from pzos.problem.sets import Whole
@@ -131,14 +132,14 @@ class HullSolver(OneBatch[HullReport]):
 
     delta: float = checked(positive("the radius of the ball"))
     points: int = checked(whole(1, "try points=21"), default=21)
-    step: float | None = None
+    step: float | None = checked(positive("or None").or_none(), default=None)
     projected: bool = True
 
     def __post_init__(self) -> None:
         faults = Faults("HullSolver")
         note_fields(faults, self)
-        ok = self.step is None or 0.0 < self.step <= self.delta
-        faults.check(ok, "step", self.step, f"a positive number, at most delta = {self.delta}", "or None")
+        if not faults.messages and self.step is not None:
+            faults.check(self.step <= self.delta, "step", self.step, f"at most delta = {self.delta}", "or None")
         faults.raise_if_any()
 
     def ask(self, task: Task, state: BatchState[HullReport]) -> Plan:
@@ -159,8 +160,7 @@ class HullSolver(OneBatch[HullReport]):
 
     def read(self, known: Known, plan: Plan, answers: Answers) -> HullReport | None:
         """Difference the answers and find the smallest norms."""
-        if not isinstance(plan, _HullPlan):
-            raise TypeError(f"expected a hull plan, got {type(plan).__name__}")
+        plan = of_kind(_HullPlan, plan)
         if answers[0] is None:
             return None
         at_x = known.leader(plan.x, answers[0])
@@ -169,11 +169,12 @@ class HullSolver(OneBatch[HullReport]):
         block = 2 * plan.x.size + 1
         for k, z in enumerate(plan.centres):
             stencil = answers[k * block : (k + 1) * block]
-            for transposed in _one_sided(plan, k * block, stencil):
-                centre = stencil[0]
-                if centre is not None:
-                    partial.append(_chain(at_x, transposed))
-                    full.append(_chain(known.leader(z, centre), transposed))
+            centre = stencil[0]
+            if centre is None:
+                continue
+            for transposed in _one_sided(plan, k * block, centre, stencil):
+                partial.append(_chain(at_x, transposed))
+                full.append(_chain(known.leader(z, centre), transposed))
         if not partial:
             return None
         constrained = self.projected and not isinstance(known.domain, Whole)
@@ -194,12 +195,8 @@ def _centre(keys: Keys, x: Vector, delta: float, k: int) -> Vector:
     return x + length * v if k % 2 == 1 else x - length * v
 
 
-def _one_sided(plan: _HullPlan, first: int, stencil: Answers) -> list[Matrix]:
-    """Return the transposed forward and backward difference Jacobians (d_x rows), those that were answered."""
-    centre = stencil[0]
-    jacobians: list[Matrix] = []
-    if centre is None:
-        return jacobians
+def _one_sided(plan: _HullPlan, first: int, centre: Vector, stencil: Answers) -> Iterator[Matrix]:
+    """Yield the transposed forward and backward difference Jacobians (d_x rows), those that were answered."""
     z = plan.points[first]
     for side in (0, 1):
         rows: list[Vector] = []
@@ -210,8 +207,7 @@ def _one_sided(plan: _HullPlan, first: int, stencil: Answers) -> list[Matrix]:
             width = plan.points[first + 1 + 2 * axis + side][axis] - z[axis]  # the step as rounded
             rows.append((answer - centre) / width)
         else:
-            jacobians.append(np.array(rows))
-    return jacobians
+            yield np.array(rows)
 
 
 def _chain(at: LeaderValue, transposed: Matrix) -> Vector:
@@ -232,7 +228,7 @@ def _smallest(known: Known, x: Vector, gradients: Matrix, delta: float, constrai
         current = min_norm_point(gradients + normal)
         gain = best.norm - current.norm
         if gain > 0.0:
-            best = MinNorm(current.point, current.norm, 0.0, current.weights)
+            best = replace(current, at_least=0.0)
         if gain <= 1e-12 * max(1.0, best.norm):
             break
     return best

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 
 import numpy.typing as npt
 
-from pzos.base.checks import Faults, checked, note_fields, positive, whole
+from pzos.base.checks import Faults, checked, note_fields, number, positive, whole
 from pzos.base.keys import Role
 from pzos.base.types import LeaderValue, Purpose, Vector, dot
-from pzos.methods.estimators import Answers, Plan
+from pzos.methods.estimators import Answers, Plan, answered_pairs
 from pzos.methods.solver import Task
 from pzos.problem.problem import Known, Problem
 from pzos.stationarity.bounds import CONFIDENCE
@@ -26,6 +26,8 @@ from pzos.stationarity.theory import Constants
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
+
+_FACTOR = number(lambda factor: factor >= 1.0, "1 or more", "these are lower estimates: try 2.0", finite=False)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -56,9 +58,7 @@ class LipschitzEstimates:
 
     def assumed(self, factor: float, Delta: float) -> Constants:
         """Return constants for the theorem under *your* assumption that no true one exceeds ``factor`` times these."""
-        faults = Faults("LipschitzEstimates.assumed")
-        faults.check(factor >= 1.0, "factor", factor, "1 or more", "these are lower estimates: try 2.0")
-        faults.raise_if_any()
+        _FACTOR.require("LipschitzEstimates.assumed", "factor", factor)
         return Constants(factor * self.L_f, factor * self.L_g, factor * self.L_y, int(self.x.size), Delta)
 
 
@@ -71,14 +71,14 @@ class LipschitzSolver(OneBatch[LipschitzEstimates]):
 
     radius: float = checked(positive("the size of the region"))
     pairs: int = checked(whole(1, "try pairs=100"), default=100)
-    step: float | None = None
+    step: float | None = checked(positive("or None").or_none(), default=None)
     confidence: float = checked(CONFIDENCE, default=0.95)
 
     def __post_init__(self) -> None:
         faults = Faults("LipschitzSolver")
         note_fields(faults, self)
-        ok = self.step is None or 0.0 < self.step <= self.radius
-        faults.check(ok, "step", self.step, f"a positive number, at most radius = {self.radius}", "or None")
+        if not faults.messages and self.step is not None:
+            faults.check(self.step <= self.radius, "step", self.step, f"at most radius = {self.radius}", "or None")
         faults.raise_if_any()
 
     def ask(self, task: Task, state: BatchState[LipschitzEstimates]) -> Plan:
@@ -95,31 +95,24 @@ class LipschitzSolver(OneBatch[LipschitzEstimates]):
 
     def read(self, known: Known, plan: Plan, answers: Answers) -> LipschitzEstimates | None:
         """Take the largest quotients of the answered pairs."""
-        steepest = {"f": 0.0, "g": 0.0, "y": 0.0}
-        used = 0
-        for q in range(1, len(plan.points), 2):
-            first, second = answers[q], answers[q + 1]
-            if first is None or second is None:
-                continue
-            used += 1
-            a, b = plan.points[q], plan.points[q + 1]
+        quotients = []
+        pairs = zip(plan.points[1::2], plan.points[2::2], strict=True)
+        for (a, b), first, second in answered_pairs(pairs, answers[1:]):
             at_a, at_b = known.leader(a, first), known.leader(b, second)
             across = known.leader(a, second)  # a step in y alone costs no query
             move_x, move_y = _norm(b - a), _norm(second - first)
-            steepest["y"] = max(steepest["y"], move_y / move_x)
-            steepest["f"] = max(steepest["f"], *(_norm(g) for at in (at_a, at_b) for g in at[1:]))
-            steepest["g"] = max(
-                steepest["g"],
+            of_f = max(_norm(g) for at in (at_a, at_b) for g in (at.grad_x, at.grad_y))
+            of_g = max(
                 _gradient_change(at_a, at_b) / sqrt(move_x**2 + move_y**2),
                 _gradient_change(at_a, across) / move_y if move_y > 0.0 else 0.0,
                 _gradient_change(across, at_b) / move_x,
             )
-        if not used:
+            quotients.append((of_f, of_g, move_y / move_x))
+        if not quotients:
             return None
-        return LipschitzEstimates(
-            steepest["f"], steepest["g"], steepest["y"], plan.points[0], self.radius, used, self.confidence,
-            len(plan.points),
-        )  # fmt: skip
+        f, g, y = (max(column) for column in zip(*quotients, strict=True))
+        used, asked = len(quotients), len(plan.points)
+        return LipschitzEstimates(f, g, y, plan.points[0], self.radius, used, self.confidence, asked)
 
 
 def _norm(a: Vector) -> float:

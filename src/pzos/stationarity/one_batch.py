@@ -6,14 +6,16 @@ Being solvers, they are driven by the same study and oracle as any run: parallel
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, cast
+from functools import partial
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from pzos.answers.oracle import Oracle
-from pzos.base.checks import Faults
+from pzos.base.checks import Faults, frozen_array
 from pzos.base.errors import FollowerFailure
 from pzos.base.types import Vector
 from pzos.methods.estimators import Answers, Plan
@@ -91,13 +93,8 @@ def ask_once(
 
     Without an oracle nothing is asked: the report is rebuilt from what the file at ``path`` holds.
     """
-    settings: dict[str, Any] = {"seed": seed, "steps": 1, "monitor": False}
-    at = known_at(where, known, x)
-    if path is None:
-        study = Study(at, solver, **settings)
-    else:
-        study = Study.open(path, at, solver, read_only=oracle is None, **settings)
-    with study:
+    make: Callable[..., Study] = Study if path is None else partial(Study.open, path, read_only=oracle is None)
+    with make(known_at(where, known, x), solver, seed=seed, steps=1, monitor=False) as study:
         if oracle is not None:
             drive(study, oracle, progress=progress)
         return Asked(cast("BatchState[R]", study.state).report, study.queries, study.failures)
@@ -130,10 +127,12 @@ def known_at(where: str, known: Known, x: npt.ArrayLike | None) -> Known:
     """Return the known part of a problem with x in the place of x0."""
     if x is None:
         return known
-    point = np.atleast_1d(np.array(x, dtype=np.float64))
     faults = Faults(where)
+    array = frozen_array(faults, "x", x)
+    if array is None:
+        raise faults.error()
+    point = np.atleast_1d(array)
     if faults.check(point.shape == known.x0.shape, "x", point, f"{known.dimension} numbers, as x0", "check it"):
         faults.check(bool(np.isfinite(point).all()), "x", point, "finite numbers", "check the point")
     faults.raise_if_any()
-    point.flags.writeable = False
     return replace(known, x0=point)

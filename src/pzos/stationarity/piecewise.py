@@ -12,15 +12,17 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial, reduce
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.polynomial import chebyshev
 
-from pzos.base.checks import Faults
-from pzos.base.errors import MissingExtra, NotConverged
-from pzos.base.types import Matrix, Vector, dot
+from pzos.base.checks import Faults, at_least
+from pzos.base.errors import NotConverged
+from pzos.base.figures import new_figure
+from pzos.base.types import LeaderValue, Matrix, Vector, dot
 from pzos.problem.leader import Leader, leader_from_functions
 from pzos.problem.problem import Problem
 from pzos.stationarity.theory import Notion
@@ -86,12 +88,8 @@ class PiecewiseResponse:
 def goldstein_interval(leader: Leader, response: PiecewiseResponse, x: float, delta: float) -> Interval:
     """Return the delta-Goldstein subdifferential of F(x) = f(x, y*(x)) at x, eq. (goldstein_full_F), d_x = 1."""
 
-    def derivative(piece: Piece) -> Callable[[float], float]:
-        def at(z: float) -> float:
-            here = leader(np.array([z]), np.asarray(piece.value(z), dtype=np.float64))
-            return float(here.grad_x[0]) + dot(here.grad_y, np.asarray(piece.slope(z), dtype=np.float64))
-
-        return at
+    def derivative(piece: Piece, z: float) -> float:
+        return _chain(leader(np.array([z]), np.asarray(piece.value(z), dtype=np.float64)), piece, z)
 
     return _hull(response, x, delta, derivative)
 
@@ -102,11 +100,11 @@ def partial_goldstein_interval(leader: Leader, response: PiecewiseResponse, x: f
     It is the image of the hull of Jacobians under a linear map, so the hull of the images.
     """
     here = leader(np.array([float(x)]), response(x))
+    return _hull(response, x, delta, partial(_chain, here))
 
-    def derivative(piece: Piece) -> Callable[[float], float]:
-        return lambda z: float(here.grad_x[0]) + dot(here.grad_y, np.asarray(piece.slope(z), dtype=np.float64))
 
-    return _hull(response, x, delta, derivative)
+def _chain(here: LeaderValue, piece: Piece, z: float) -> float:
+    return float(here.grad_x[0]) + dot(here.grad_y, np.asarray(piece.slope(z), dtype=np.float64))
 
 
 _INTERVALS = {"full": goldstein_interval, "partial": partial_goldstein_interval}
@@ -132,17 +130,10 @@ def threshold(
     return high
 
 
-def _hull(
-    response: PiecewiseResponse, x: float, delta: float, derivative: Callable[[Piece], Callable[[float], float]]
-) -> Interval:
-    faults = Faults("Goldstein interval")
-    faults.check(0.0 <= delta < np.inf, "delta", delta, "zero or a positive number", "the radius of the ball")
-    faults.raise_if_any()
-    ranges = [smooth_range(derivative(p), a, b) for p, a, b in response.within(x - delta, x + delta)]
-    whole = ranges[0]
-    for part in ranges[1:]:
-        whole = whole.join(part)
-    return whole
+def _hull(response: PiecewiseResponse, x: float, delta: float, derivative: Callable[[Piece, float], float]) -> Interval:
+    at_least(0.0, "zero or a positive number", "the radius of the ball").require("Goldstein interval", "delta", delta)
+    ranges = [smooth_range(partial(derivative, p), a, b) for p, a, b in response.within(x - delta, x + delta)]
+    return reduce(Interval.join, ranges)
 
 
 def smooth_range(function: Callable[[float], float], low: float, high: float) -> Interval:
@@ -225,22 +216,14 @@ def partial_not_full() -> Example:
         lambda x, y: np.array([1.0, -2.0 * y[1]]),
         name="y_1 - y_2^2",
     )
-    left, middle, right = (
-        _linear((0.0, -1.0), (1.0, -1.0)),
-        _linear((0.0, 1.0), (1.0, -1.0)),
-        _linear((0.0, 1.0), (-1.0, 1.0)),
-    )
-    return Example(leader, PiecewiseResponse((0.0, 1.0), (left, middle, right)), "F(x) = |x| - (x - 1)^2")
+    slopes = ((0.0, -1.0), (1.0, -1.0)), ((0.0, 1.0), (1.0, -1.0)), ((0.0, 1.0), (-1.0, 1.0))
+    pieces = tuple(_linear(*components) for components in slopes)
+    return Example(leader, PiecewiseResponse((0.0, 1.0), pieces), "F(x) = |x| - (x - 1)^2")
 
 
 def draw(example: Example, deltas: Vector, path: str | Path | None = None) -> Any:
     """Draw F and both subdifferentials at 0 against delta; returns the matplotlib figure, written to ``path``."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise MissingExtra("matplotlib", "plot", "drawing an example") from error
-    figure = Figure(figsize=(9.0, 3.5), layout="constrained")
-    left, right = figure.subplots(1, 2)
+    figure, (left, right) = new_figure(9.0, 3.5, purpose="drawing an example", ncols=2)
     grid = np.linspace(-1.5, 2.5, 401)
     left.plot(grid, [example.objective(float(x)) for x in grid])
     left.plot([0.0], [example.objective(0.0)], "o", color="tab:red")

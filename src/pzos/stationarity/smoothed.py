@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from pzos.base.checks import check_fields, checked, positive, whole
+from pzos.base.checks import aligned, check_fields, checked, positive, whole
 from pzos.base.keys import Role
-from pzos.base.types import LeaderValue, Matrix, Purpose, Vector, dot
-from pzos.methods.estimators import Answers, Plan, TwoPointPlan, two_point_plan
+from pzos.base.types import LeaderValue, Matrix, Vector, dot
+from pzos.methods.estimators import Answers, Plan, TwoPointPlan, answered_pairs, of_kind, two_point_plan
 from pzos.methods.solver import Task
 from pzos.problem.leader import Leader
 from pzos.problem.problem import Known, Problem
@@ -92,8 +92,7 @@ class SmoothedReport:
             ("E|g|^2, black box", shown(self.black_box_moment)),
             ("queries", f"{self.queries} ({self.pairs} pairs of either kind, radius {self.radius:g})"),
         ]
-        width = max(len(name) for name, _ in rows)
-        return "\n".join(f"{name:<{width}}  {text}" for name, text in rows)
+        return aligned(rows)
 
 
 class _Sample(NamedTuple):
@@ -122,15 +121,11 @@ class SmoothingSolver(OneBatch[SmoothedReport]):
         sphere = [keys.direction(5, q, x.size, Role.REGION) for q in range(self.pairs)]
         lengths = [keys.uniform(Role.REGION, 6, q) ** (1.0 / x.size) for q in range(self.pairs)]
         ball = [length * keys.direction(7, q, x.size, Role.REGION) for q, length in enumerate(lengths)]
-        plan = two_point_plan(x, self.radius, [*sphere, *ball], centred=True)
-        purposes = (Purpose.ITERATE,) + (Purpose.PROBE,) * (len(plan.points) - 1)
-        return TwoPointPlan(plan.points, purposes, x, plan.radius, plan.directions, True)
+        return two_point_plan(x, self.radius, [*sphere, *ball], centred=True)
 
     def read(self, known: Known, plan: Plan, answers: Answers) -> SmoothedReport | None:
         """Average the answers."""
-        if not isinstance(plan, TwoPointPlan):
-            raise TypeError(f"expected a TwoPointPlan, got {type(plan).__name__}")
-        centre = answers[0]
+        plan, centre = of_kind(TwoPointPlan, plan), answers[0]
         sample = None if centre is None else _gather(known.leader, plan, answers, self.pairs)
         if centre is None or sample is None:
             return None
@@ -139,11 +134,9 @@ class SmoothingSolver(OneBatch[SmoothedReport]):
 
 def _gather(leader: Leader, plan: TwoPointPlan, answers: Answers, pairs: int) -> _Sample | None:
     ball_y, ball_f, directions, responses, values = [], [], [], [], []
-    for q, v in enumerate(plan.directions):
-        plus, minus = answers[2 * q + 1], answers[2 * q + 2]
-        if plus is None or minus is None:
-            continue
-        above, below = leader.value(plan.points[2 * q + 1], plus), leader.value(plan.points[2 * q + 2], minus)
+    asked = enumerate(zip(plan.directions, plan.points[1::2], plan.points[2::2], strict=True))
+    for (q, (v, ahead, behind)), plus, minus in answered_pairs(asked, answers[1:]):
+        above, below = leader.value(ahead, plus), leader.value(behind, minus)
         if q >= pairs:
             ball_y.append(0.5 * (plus + minus))
             ball_f.append(0.5 * (above + below))

@@ -8,7 +8,7 @@ with the confidence asked for however often was looked. Certificates are phases 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 
 from pzos.base.checks import Faults, at_least, checked, note_fields, number, one_of, positive, whole
@@ -61,13 +61,13 @@ class StopWhenStationary:
     share: float = checked(number(lambda v: 0.0 < v < 1.0, "a number between 0 and 1", "try 0.1"), default=0.1)
     first: int | None = checked(whole(2 * FEWEST, "or None").or_none(), default=None)
     growth: float = checked(at_least(1.0, "1 or more", "try 1.5"), default=1.5)
-    radius: float | None = None
+    radius: float | None = checked(positive("or None").or_none(), default=None)
 
     def __post_init__(self) -> None:
         faults = Faults("StopWhenStationary")
         note_fields(faults, self)
-        radius = self.radius is None or 0.0 < self.radius <= self.delta
-        faults.check(radius, "radius", self.radius, f"at most delta = {self.delta}", "or None")
+        if not faults.messages and self.radius is not None:
+            faults.check(self.radius <= self.delta, "radius", self.radius, f"at most delta = {self.delta}", "or None")
         faults.raise_if_any()
 
     def init(self, task: Task) -> WatchedState:
@@ -85,17 +85,11 @@ class StopWhenStationary:
         if not self._due(state):
             inner, outcome = self.solver.tell(task, state.inner, plan, answers)
             spent = state.solver_queries + len(plan.points)
-            return WatchedState(inner, spent, state.certificate_queries, state.checks, state.certified), outcome
+            return replace(state, inner=inner, solver_queries=spent, value_here=_UNKNOWN), outcome
         report = self._certificate(task, state).read(task.known, plan, answers)
         value = _UNKNOWN if report is None else report.value
-        told = WatchedState(
-            state.inner,
-            state.solver_queries,
-            state.certificate_queries + len(plan.points),
-            state.checks + 1,
-            state.certified if report is None else report,
-            value,
-        )
+        spent, certified = state.certificate_queries + len(plan.points), report or state.certified
+        told = replace(state, certificate_queries=spent, checks=state.checks + 1, certified=certified, value_here=value)
         extras = {} if report is None else {"stationarity_bound": report.bound(self.notion).upper}
         return told, Outcome(state.x, value, _UNKNOWN, 0.0, extras)
 
@@ -121,11 +115,6 @@ class StopWhenStationary:
     def _certificate(self, task: Task, state: WatchedState) -> CertificateSolver:
         k = state.checks + 1
         confidence = 1.0 - (1.0 - self.confidence) / (k * (k + 1))
-        return CertificateSolver(
-            self.delta,
-            self._directions(state),
-            self.radius,
-            confidence,
-            foresee=foreseen(self.solver, task, state.inner),
-            address=state.checks,
-        )
+        foresee = foreseen(self.solver, task, state.inner)
+        settings = self.delta, self._directions(state), self.radius, confidence
+        return CertificateSolver(*settings, foresee=foresee, address=state.checks)

@@ -14,10 +14,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from math import ceil, exp, lgamma, pi, sqrt
+from math import ceil, exp, lgamma, pi, prod, sqrt
 from typing import Literal
 
-from pzos.base.checks import Faults, check_fields, checked, instance_of, one_of, positive, whole
+from pzos.base.checks import Faults, aligned, check_fields, checked, instance_of, one_of, positive, whole
 
 Notion = Literal["partial", "full"]
 NOTIONS: tuple[Notion, Notion] = ("partial", "full")
@@ -40,26 +40,13 @@ def smoothing_constant(dimension: int) -> float:
     >>> bool(abs(smoothing_constant(2) - (4 / pi) / sqrt(2)) < 1e-15)
     True
     """
-    _require_dimension("smoothing_constant", dimension)
+    _DIMENSION.require("smoothing_constant", "dimension", dimension)
     if dimension <= 300:
-        return _double_factorial_ratio(dimension) * (2.0 / pi if dimension % 2 == 0 else 1.0) / sqrt(dimension)
+        ratio = prod((upper / (upper - 1) for upper in range(dimension, 1, -2)), start=1.0)  # d!!/(d-1)!!
+        return ratio * (2.0 / pi if dimension % 2 == 0 else 1.0) / sqrt(dimension)
     # The same number by log-gamma, where the factorials would overflow: 2 V_{d-1}/V_d.
     half = 0.5 * dimension
     return 2.0 / sqrt(pi) * exp(lgamma(half + 1.0) - lgamma(half + 0.5)) / sqrt(dimension)
-
-
-def _require_dimension(where: str, dimension: int) -> None:
-    faults = Faults(where)
-    _DIMENSION.note(faults, "dimension", dimension)
-    faults.raise_if_any()
-
-
-def _double_factorial_ratio(n: int) -> float:
-    """Return n!!/(n-1)!! without forming either."""
-    ratio = 1.0
-    for upper in range(n, 0, -2):
-        ratio *= upper / (upper - 1) if upper > 1 else 1.0
-    return ratio
 
 
 def published_moment_constant() -> float:
@@ -74,7 +61,7 @@ def sharp_moment_constant(dimension: int) -> float:
     (first eigenvalue d - 1) gives E[odd^2] <= L^2 mu^2/(d-1), hence E|g|^2 = (d/mu)^2 E[odd^2] <= d^2 L^2/(d-1).
     For d = 1, |g| <= L. The paper's linear example shows that no constant below 1 is possible.
     """
-    _require_dimension("sharp_moment_constant", dimension)
+    _DIMENSION.require("sharp_moment_constant", "dimension", dimension)
     return 1.0 if dimension == 1 else dimension / (dimension - 1.0)
 
 
@@ -196,9 +183,7 @@ class TheoremSchedule:
         ]
 
     def __repr__(self) -> str:
-        rows = self.rows()
-        width = max(len(name) for name, _ in rows)
-        return "\n".join(f"{name:<{width}}  {text}" for name, text in rows)
+        return aligned(self.rows())
 
 
 def in_words(queries: int) -> str:

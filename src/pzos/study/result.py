@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from pzos.base.checks import aligned, one_of
 from pzos.base.errors import InvalidInput, MissingExtra
 from pzos.base.keys import Keys, Role
 from pzos.base.types import CACHED_SECONDS, Purpose, Query, Response, Sense, Vector
@@ -45,16 +46,8 @@ class Record(NamedTuple):
     extras: Mapping[str, float] = NO_EXTRAS
 
     def row(self) -> tuple[float, ...]:
-        """Return the values of :data:`COLUMNS`."""
-        return (
-            self.step,
-            self.queries,
-            self.monitoring,
-            self.value,
-            self.gradient_norm_squared,
-            self.step_size,
-            self.seconds,
-        )
+        """Return the values of :data:`COLUMNS`: all but x and the extras."""
+        return (self.step, *self[2:-1])
 
 
 class Trace:
@@ -102,10 +95,8 @@ class Trace:
             raise InvalidInput(
                 f"Trace: column = {name!r}: expected one of {', '.join(self.columns)}; check the spelling"
             )
-        column = np.full(len(self._rows), np.nan)
-        for at, value in self._extras[name].items():
-            column[at] = value
-        return column
+        extras = self._extras[name]
+        return np.array([extras.get(at, np.nan) for at in range(len(self._rows))], dtype=np.float64)
 
     def to_csv(self, path: str | Path) -> None:
         """Write the trace as CSV, every number with all its digits (a run can be compared bit for bit)."""
@@ -281,9 +272,7 @@ class Result:
         return rows
 
     def __repr__(self) -> str:
-        rows = self.rows()
-        width = max(len(name) for name, _ in rows)
-        return "\n".join(f"{name:<{width}}  {text}" for name, text in rows)
+        return aligned(self.rows())
 
     def to_csv(self, path: str | Path) -> None:
         """Write the trace as CSV."""
@@ -302,8 +291,7 @@ class Result:
         from pzos.stationarity.certificate import certify
 
         points = {"last": self.x, "best": self.best_x, "random": self.random_x}
-        if at not in points:
-            raise InvalidInput(f"certify: at = {at!r}: expected 'last', 'best' or 'random'; choose the point")
+        one_of(tuple(points), "choose the point").require("certify", "at", at)
         return certify(problem, points[at], delta=delta, **settings)
 
     def plot(self, path: str | Path | None = None) -> Any:

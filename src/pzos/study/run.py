@@ -61,9 +61,7 @@ def drive(study: Study, oracle: Oracle, *, progress: bool | None = None) -> Resu
 
 def watched(records: Iterator[Record], study: Study, progress: bool | None) -> Iterator[Record]:
     """Pass records through, showing them on a terminal (``progress=None``), always (True) or never (False)."""
-    if not _wanted(progress):
-        return records
-    return _with_bar(records, study)
+    return _with_bar(records, study) if _wanted(progress) else records
 
 
 def _wanted(progress: bool | None) -> bool:

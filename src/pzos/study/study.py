@@ -11,16 +11,16 @@ import os
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from math import isfinite
+from math import inf, isfinite
 from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from pzos.base.checks import Faults, Must, check_fields, checked, number, shown, whole
+from pzos.base.checks import Faults, check_fields, checked, instance_of, number, one_of, shown, whole
 from pzos.base.errors import InvalidAnswer, InvalidInput, InvalidLeader
 from pzos.base.keys import Keys
-from pzos.base.types import CACHED_SECONDS, Purpose, Query, Response, Vector, all_finite, as_number, float_array
+from pzos.base.types import CACHED_SECONDS, Purpose, Query, Response, Vector, all_finite, float_array
 from pzos.methods.estimators import Plan
 from pzos.methods.solver import SOLVER, AnySolver, Certifying, Outcome, State, Stop, Task
 from pzos.problem.problem import Known, Problem
@@ -41,16 +41,12 @@ DEFAULT_STEPS = 1000
 FEWEST_JUDGED = 20
 
 
-_COUNT = {name: whole(1, f"try {name}=300, or None for no limit").or_none() for name in ("steps", "queries")}
-_DURATION = Must(
-    lambda value: value is None or (as_number(value) or 0.0) > 0,
-    "a positive number",
-    "try seconds=60, or None for no limit",
-)
-_GOAL = number(isfinite, "a finite number", "give the value of F to stop at, or None for no limit").or_none()
-_SHARE = number(
-    lambda share: 0 < share <= 1, "a share in (0, 1]", "try failure_rate=0.5, or None for no limit"
-).or_none()
+_MONITOR = one_of((True, False))
+_NO_LIMIT = "or None for no limit"
+_COUNT = {name: whole(1, f"try {name}=300, {_NO_LIMIT}").or_none() for name in ("steps", "queries")}
+_DURATION = number(lambda value: value > 0, "a positive number", f"try seconds=60, {_NO_LIMIT}", finite=False).or_none()
+_GOAL = number(isfinite, "a finite number", f"give the value of F to stop at, {_NO_LIMIT}").or_none()
+_SHARE = number(lambda share: 0 < share <= 1, "a share in (0, 1]", f"try failure_rate=0.5, {_NO_LIMIT}").or_none()
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,11 +104,12 @@ class Study:
         SOLVER.note(faults, "solver", solver)
         limits = faults.made(Limits, steps, queries, seconds, target, failure_rate)
         keys = faults.made(Keys, seed)
+        _MONITOR.note(faults, "monitor", monitor)
         faults.raise_if_any()
         self.known = known
         self.solver = solver
         self.limits = limits
-        self.monitor = bool(monitor)
+        self.monitor = monitor
         self.task = Task(known, keys)
         self.trace = Trace()
         self.state: State = solver.init(self.task)
@@ -124,7 +121,7 @@ class Study:
         self._kept: dict[int, list[Event]] = {}  # what a replay still has for steps to come
         self._differs: _Differs | None = None
         self._replaying = False
-        self._timed = True
+        self._replay_limits = replace(limits, seconds=inf)
         self._stop: Stop | None = None
         self._finished = False
         self._plan: Plan | None = None
@@ -235,9 +232,9 @@ class Study:
             return Stop.STEPS
         if limits.queries is not None and self.queries >= limits.queries:
             return Stop.QUERIES
-        if limits.seconds is not None and self._timed and self.elapsed >= limits.seconds:
+        if limits.seconds is not None and self.elapsed >= limits.seconds:
             return Stop.SECONDS
-        if limits.failure_rate is not None and limits.fails_too_often(self.failures, self.queries + self.monitoring):
+        if limits.fails_too_often(self.failures, self.queries + self.monitoring):
             return Stop.FAILURES
         return self.solver.stop(self.task, self.state)
 
@@ -333,7 +330,11 @@ class Study:
         """Check a response, keep it, and return the query it answers; None if it was told before."""
         index = response.index
         if response.step != self._open_step or not 0 <= index < len(self._open):
-            raise self._not_open(response)
+            now = f"step {self._open_step} is open" if self._open else "no query is open"
+            raise InvalidAnswer(
+                f"query {response.step}.{index}: expected an open query ({now}); "
+                "tell only answers to queries from the latest ask()"
+            )
         told = self._answers[index]
         if told is not None:
             check_same(told, response)
@@ -349,13 +350,6 @@ class Study:
         self._answers[index] = response
         return query
 
-    def _not_open(self, response: Response) -> InvalidAnswer:
-        now = f"step {self._open_step} is open" if self._open else "no query is open"
-        return InvalidAnswer(
-            f"query {response.step}.{response.index}: expected an open query ({now}); "
-            "tell only answers to queries from the latest ask()"
-        )
-
     def _close_batch(self, plan: Plan, state: State, outcome: Outcome, watched: list[Vector | None]) -> Record:
         """Take the solver's next state and keep the record of the step; ``watched`` answers the monitoring query."""
         value = outcome.value
@@ -367,8 +361,6 @@ class Study:
         self.monitoring += len(watched)
         self.state = state
         record = self._record(outcome, value)
-        self.trace.append(record)
-        self._selected.consider(record)
         self._selected.draw(record)
         self._step += 1
         return record
@@ -381,13 +373,11 @@ class Study:
         if answer is None:
             return None
         self._final_value = value
-        record = self._record(Outcome(self.state.x, self._final_value, _UNKNOWN, _UNKNOWN), self._final_value)
-        self.trace.append(record)
-        self._selected.consider(record)
-        return record
+        return self._record(Outcome(self.state.x, value, _UNKNOWN, _UNKNOWN), value)
 
     def _record(self, outcome: Outcome, value: float) -> Record:
-        return Record(
+        """Put what is known of a step on record."""
+        record = Record(
             self._step,
             outcome.x,
             self.queries,
@@ -395,9 +385,12 @@ class Study:
             value,
             outcome.gradient_norm_squared,
             outcome.step_size,
-            time.perf_counter() - self._start,
+            self.elapsed,
             outcome.extras,
         )
+        self.trace.append(record)
+        self._selected.consider(record)
+        return record
 
     # ---- keeping and replaying ----------------------------------------------------------------------------
 
@@ -411,7 +404,7 @@ class Study:
         self._keeper = keeper
         keeper.asked([query for query in self._open if self._answers[query.index] is None])
 
-    def replay(self, events: Iterable[Event], differs: _Differs | None = None) -> float:
+    def replay(self, events: Iterable[Event], differs: _Differs | None = None, *, whole: bool = False) -> float:
         """Rebuild a fresh study from what was kept of it, in any order; returns the largest :attr:`difference`.
 
         Answers belong to the points they were asked at: where this study computes other bits, the stored point is
@@ -419,8 +412,11 @@ class Study:
 
         A recovered study may have gaps. Its replay halts at the first one, and goes on by itself when the queries
         there have been answered again: no answer that was kept is ever asked for a second time. The wall-time limit
-        is left out (how long it took is no property of the trajectory) until only the closing answer is left.
+        is left out (how long it took is no property of the trajectory) until only the closing answer is left; with
+        ``whole`` every limit is, so that none cuts off what was kept.
         """
+        if whole:
+            self._replay_limits = Limits(seconds=inf)
         for event in events:
             self._kept.setdefault(event.query.step, []).append(event)
         self._differs = differs
@@ -430,11 +426,11 @@ class Study:
 
     def _resume(self) -> None:
         """Tell what was kept of the steps from here on, as far as it goes without a gap."""
-        elapsed, self._replaying, self._timed = self.elapsed, True, False
+        elapsed, limits, self._replaying, self.limits = self.elapsed, self.limits, True, self._replay_limits
         try:
             while (kept := self._kept.pop(self._step, None)) and not self._finished:
-                if all(event.closing for event in kept):
-                    self._timed = True
+                if not self._kept and all(event.closing for event in kept):
+                    self.limits = limits
                     self.set_clock(elapsed)
                 self.ask()
                 for event in self._recognised(kept):
@@ -445,7 +441,7 @@ class Study:
                 if self._missing:
                     break
         finally:
-            self._replaying, self._timed = False, True
+            self._replaying, self.limits = False, limits
             self.set_clock(elapsed)
         if self._finished:
             self._kept.clear()
@@ -506,7 +502,7 @@ class Study:
             queries=queries,
             monitoring=monitoring,
             failures=self.failures,
-            seconds=time.perf_counter() - self._start,
+            seconds=self.elapsed,
             seed=self.task.keys.seed,
             sense=self.known.sense,
             problem=self.known.name,
@@ -577,7 +573,6 @@ def check_same(told: Response, response: Response) -> None:
 
 def check_known(faults: Faults, known: Any) -> None:
     """Note a fault unless ``known`` is the known part of a problem."""
-    remedy = "pass problem.known()"
-    if isinstance(known, Problem):
-        remedy = "pass problem.known(): a study never sees the follower"
-    faults.check(isinstance(known, Known), "known", known, "the known part of a problem", remedy)
+    hint = ": a study never sees the follower" if isinstance(known, Problem) else ""
+    must = instance_of(Known, "the known part of a problem", f"pass problem.known(){hint}")
+    must.note(faults, "known", known)

@@ -64,7 +64,7 @@ def test_a_run_says_how_it_ended() -> None:
     network = braess()
     ready, fixed = network.prepared, np.zeros((1, 5))
 
-    def run(gap: float, tolls: float = 0.0, **effort: int) -> solver.Outcome:
+    def run(gap: float, tolls: float = 0.0, **effort: int) -> solver.Equilibration:
         return solver.equilibrate(ready.graph, ready.trips, fixed + tolls, ready.law, gap, solver.Effort(**effort))
 
     assert run(1e-12).status == solver.CONVERGED

@@ -84,6 +84,12 @@ def test_settings_that_make_no_sense(kind) -> None:
         kind(two_roads(), loading=100.0, horizon=50.0)
 
 
+@pytest.mark.parametrize("platoon", [0, 2.5, True, "5"])
+def test_a_platoon_is_a_whole_number_of_vehicles(platoon) -> None:
+    with pytest.raises(InvalidInput, match=r"platoon = .*: expected a whole number, 1 or more; 5 is usual"):
+        uxsim.UxsimSimulator(two_roads(), platoon=platoon)
+
+
 @pytest.mark.parametrize(
     ("module", "package", "extra", "call"),
     [

@@ -18,7 +18,18 @@ from pzos.games._routing.columns import (
     release,
 )
 from pzos.games._routing.polish import exact_toll
-from pzos.games._routing.space import ENTERED, STEPS, TOTAL, Handle, Loads, Network, Pool, loads_of, network_of, pool_of
+from pzos.games._routing.space import (
+    ENTERED,
+    STEPS,
+    TOTAL,
+    Handle,
+    Loads,
+    Pool,
+    RoutingNetwork,
+    loads_of,
+    network_of,
+    pool_of,
+)
 
 OPTIMAL, FAILED, FULL = 0, 1, 2
 """How a search ends; FULL: the workspace has no room for another column."""
@@ -31,7 +42,7 @@ UNBOUNDED = 1e100
 
 
 @inlined
-def change_tolls(tolls: Vector, network: Network, pool: Pool) -> None:
+def change_tolls(tolls: Vector, network: RoutingNetwork, pool: Pool) -> None:
     """Perceived tolls of all active columns, with them their prices, and what they cost more than their references."""
     active, group, toll, price, reduced = pool.active, pool.group, pool.toll, pool.price, pool.reduced
     for position in range(pool.tally[TOTAL]):
@@ -61,7 +72,7 @@ def set_prices(first: int, total: int, latency: Vector, pool: Pool) -> None:
 
 
 @embedded
-def set_latency(network: Network, loads: Loads) -> None:
+def set_latency(network: RoutingNetwork, loads: Loads) -> None:
     """Latencies a_e F_e + b_e at the present load."""
     slope, intercept, load, latency = network.slope, network.intercept, loads.load, loads.latency
     for e in range(slope.size):

@@ -31,8 +31,6 @@ from pzos.games._routing.space import (
     pool_of,
 )
 
-__all__ = ["FAILED", "FULL", "NOT_FINITE", "OPTIMAL", "respond"]
-
 NOT_FINITE = 3
 
 CERTIFIED = 1e-11
@@ -216,10 +214,7 @@ def solve(tolls: Vector, tally: Integers, moved: Vector, space: Handle) -> tuple
 
 def source_stamp() -> int:
     """Checksum of the kernel's sources: numba's cache looks at the file of the entry point only."""
-    stamp = 0
-    for source in sorted(Path(__file__).parent.glob("*.py")):
-        stamp = crc32(source.read_bytes(), stamp)
-    return stamp
+    return crc32(b"".join(source.read_bytes() for source in sorted(Path(__file__).parent.glob("*.py"))))
 
 
 def _build(stamp: int) -> Callable[[Handle, Vector], int]:

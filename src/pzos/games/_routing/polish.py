@@ -9,7 +9,7 @@ exact (Knuth; a fused multiply-add).
 from pzos.base.types import Vector
 from pzos.games._compile import at, embedded, fused, inlined, inner
 from pzos.games._routing.columns import newton_step, reference_steps
-from pzos.games._routing.space import TOTAL, Handle, Loads, Network, Pool, loads_of, network_of, pool_of
+from pzos.games._routing.space import TOTAL, Handle, Loads, Pool, RoutingNetwork, loads_of, network_of, pool_of
 
 NEAR_MIDPOINT = 1.0 + 1e-7
 """Within 1e-7 of a rounding boundary the larger neighbour is taken, so that exact midpoints round one way."""
@@ -34,7 +34,7 @@ def two_product(a: float, b: float) -> tuple[float, float]:
 
 
 @embedded
-def exact_toll(slot: int, tolls: Vector, network: Network, pool: Pool) -> None:
+def exact_toll(slot: int, tolls: Vector, network: RoutingNetwork, pool: Pool) -> None:
     """Perceived toll of a column, the sum of tau_e / s_i over its edges."""
     edges, paid, low = pool.edges, 0.0, 0.0
     for k in range(pool.length[slot]):

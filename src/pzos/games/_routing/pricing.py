@@ -8,7 +8,7 @@ ties cannot corrupt the remembered forest, and a true negative cycle is recognis
 
 from pzos.base.types import Vector
 from pzos.games._compile import at, embedded, inlined, inner
-from pzos.games._routing.space import Forest, Handle, Integers, Network, forest_of, loads_of, network_of, pool_of
+from pzos.games._routing.space import Forest, Handle, Integers, RoutingNetwork, forest_of, loads_of, network_of, pool_of
 
 
 @inlined
@@ -28,7 +28,7 @@ def cheapest(i: int, tolerance: float, tolls: Vector, space: Handle) -> int:
 
 
 @embedded
-def label_forest(i: int, network: Network, forest: Forest) -> None:
+def label_forest(i: int, network: RoutingNetwork, forest: Forest) -> None:
     """Exact labels of the remembered forest of class i under the present costs."""
     tail, parent, sequence, label, cost = network.tail, forest.parent, forest.sequence, forest.label, forest.cost
     for k in range(label.shape[1]):
@@ -38,7 +38,7 @@ def label_forest(i: int, network: Network, forest: Forest) -> None:
 
 
 @embedded
-def can_be_shortened(i: int, tolerance: float, network: Network, forest: Forest) -> bool:
+def can_be_shortened(i: int, tolerance: float, network: RoutingNetwork, forest: Forest) -> bool:
     """Whether some edge would shorten a path of the forest by more than the tolerance."""
     tail, head, label, cost = network.tail, network.head, forest.label, forest.cost
     found = 0

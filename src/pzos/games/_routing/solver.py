@@ -12,7 +12,8 @@ import numpy as np
 from pzos.base.errors import NotConverged
 from pzos.base.types import Matrix, Vector
 from pzos.games._compile import COMPILES, announce_compilation, table_of
-from pzos.games._routing.kernel import FULL, respond
+from pzos.games._routing.active_set import FULL
+from pzos.games._routing.kernel import respond
 from pzos.games._routing.space import COLD, PERTURBED, RESPONSES, ROWS, TOTAL, Handle, Space, example, space_for
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ class Statistics:
     perturbed: int
 
     @classmethod
-    def of(cls, solvers: Iterable[Solver]) -> Statistics:
+    def of(cls, solvers: Iterable[RoutingSolver]) -> Statistics:
         """Add up the counts of the solvers of all threads."""
         counts = [solver.counts() for solver in list(solvers)]
         return cls(*(sum(column) for column in zip((0, 0, 0), *counts, strict=True)))
@@ -80,7 +81,7 @@ class Equilibrium:
         return f"Equilibrium(edges={self.flow.size}, columns={len(self.columns)}, gap={self.gap:.1e})"
 
 
-class Solver:
+class RoutingSolver:
     """The solver of one game in one thread; what it keeps only speeds up the next response.
 
     ``kernel(space, tolls)`` replaces a flat array of tolls by responses; 0, or where and how it failed.
@@ -162,14 +163,12 @@ class Solver:
         """Return the response with its split into classes and columns."""
         flows, gaps = self.many(tolls.reshape(1, -1))
         columns = tuple(self._columns())
-        class_flow = np.zeros((self._game.classes, self._game.edges))
-        for column in columns:
-            class_flow[column.group, list(column.edges)] += column.flow
         latency = self._game.slope * flows[0] + self._game.intercept
-        cost = np.zeros(self._game.classes)
+        class_flow, cost = np.zeros((self._game.classes, self._game.edges)), np.zeros(self._game.classes)
         for column in columns:
+            edges = list(column.edges)
+            class_flow[column.group, edges] += column.flow
             if not column.is_cycle:
-                edges = list(column.edges)
                 cost[column.group] = (latency[edges] + tolls[edges] / self._game.sensitivity[column.group]).sum()
         return Equilibrium(flows[0], float(gaps[0]), class_flow, cost, columns)
 

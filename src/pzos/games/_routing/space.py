@@ -32,7 +32,7 @@ responses since the columns changed, whether the inverse is up to date; then sta
 perturbed restarts, Newton steps and columns let in."""
 
 
-class Network(NamedTuple):
+class RoutingNetwork(NamedTuple):
     """Edges and classes; nothing here ever changes."""
 
     tail: Integers
@@ -122,7 +122,7 @@ class Space(NamedTuple):
     `Handle` of all and take what they need, which costs less than handing over a dozen arrays.
     """
 
-    network: Network
+    network: RoutingNetwork
     forest: Forest
     pool: Pool
     loads: Loads
@@ -132,10 +132,22 @@ class Space(NamedTuple):
 def space_for(game: RoutingGame, capacity: int) -> Space:
     """Return a workspace without a past, with room for so many columns."""
     n, m, k = game.vertices, game.edges, game.classes
-    forest = Forest(_whole(k, n), _whole(k, n), np.zeros((k, n)), np.zeros(m), *(_whole(n) for _ in range(4)))
-    columns: list[Any] = [_whole(COUNTS), *(_whole(capacity) for _ in range(5)), _whole(capacity, n)]
-    columns += [np.zeros(capacity) for _ in range(8)] + [np.zeros((capacity, capacity)) for _ in range(3)]
-    return Space(_network(game), forest, Pool(*columns), Loads(*np.zeros((6, m))), np.zeros(ROWS))
+    forest = Forest(
+        parent=_whole(k, n), sequence=_whole(k, n), label=np.zeros((k, n)), cost=np.zeros(m),
+        queue=_whole(n), waits=_whole(n), child=_whole(n), sibling=_whole(n),
+    )  # fmt: skip
+    c, square = capacity, (capacity, capacity)
+    pool = Pool(
+        tally=_whole(COUNTS), active=_whole(c), spare=_whole(c), group=_whole(c), cycle=_whole(c), length=_whole(c),
+        edges=_whole(c, n), flow=np.zeros(c), flow_low=np.zeros(c), toll=np.zeros(c), toll_low=np.zeros(c),
+        price=np.zeros(c), price_low=np.zeros(c), reduced=np.zeros(c), step=np.zeros(c),
+        gram=np.zeros(square), factor=np.zeros(square), inverse=np.zeros(square),
+    )  # fmt: skip
+    loads = Loads(
+        load=np.zeros(m), load_low=np.zeros(m), latency=np.zeros(m), latency_low=np.zeros(m), mark=np.zeros(m),
+        moved=np.zeros(m),
+    )  # fmt: skip
+    return Space(network=_network(game), forest=forest, pool=pool, loads=loads, gap=np.zeros(ROWS))
 
 
 def _whole(*shape: int) -> Integers:
@@ -150,7 +162,7 @@ def example() -> Space:
     return space_for(edge, 1)
 
 
-def _network(game: RoutingGame) -> Network:
+def _network(game: RoutingGame) -> RoutingNetwork:
     out_edge = np.argsort(game.tail, kind="stable").astype(np.int64)
     first_out = np.searchsorted(game.tail[out_edge], np.arange(game.vertices + 1)).astype(np.int64)
     exact = [1 / Fraction(sensitivity) for sensitivity in game.sensitivity.tolist()]
@@ -159,9 +171,10 @@ def _network(game: RoutingGame) -> Network:
     for i, origin in enumerate(game.origin.tolist()):
         first_parent[i], reached = _breadth_first(first_out, out_edge, game.head, origin)
         guard[i, ~reached[game.tail] & reached[game.head]] = np.inf
-    return Network(
-        game.tail.copy(), game.head.copy(), first_out, out_edge, game.origin.copy(), game.destination.copy(),
-        first_parent, guard, game.slope.copy(), game.intercept.copy(), game.demand.copy(), rate,
+    return RoutingNetwork(
+        tail=game.tail.copy(), head=game.head.copy(), first_out=first_out, out_edge=out_edge,
+        origin=game.origin.copy(), destination=game.destination.copy(), first_parent=first_parent, guard=guard,
+        slope=game.slope.copy(), intercept=game.intercept.copy(), demand=game.demand.copy(), rate=rate,
         rate_low=np.array([float(value - Fraction(float(value))) for value in exact]),
         flow_size=np.array([sum(game.demand.tolist(), start=1.0)]),
         steepest=np.array([game.slope.max()]),
@@ -190,7 +203,7 @@ def _breadth_first(
 Handle: TypeAlias = Any
 """What stands for a workspace in a call: the address of the table of its arrays (where nothing is compiled, itself)."""
 
-network_of: Callable[[Handle], Network]
+network_of: Callable[[Handle], RoutingNetwork]
 forest_of: Callable[[Handle], Forest]
 pool_of: Callable[[Handle], Pool]
 loads_of: Callable[[Handle], Loads]

@@ -19,7 +19,7 @@ import numpy as np
 
 from pzos.base.types import Matrix, Vector
 from pzos.games._compile import compiled, inlined
-from pzos.networks.equilibrium.paths import Marks, Paths, Pool
+from pzos.networks.equilibrium.paths import Marks, Paths, Pool, stamp
 from pzos.networks.equilibrium.trees import Long, Short
 from pzos.networks.latency import FLOW, SLOPE, TIME, Law, refresh
 
@@ -150,10 +150,8 @@ def bundle(exchanges: Exchanges, key: Long, differ: Vector, paths: Paths, marks:
         j = leader[s]
         plus, minus = (path_of[j], full_of[j]) if sign[j] > 0.0 else (full_of[j], path_of[j])
         mark += 1
-        for k in range(start[plus], start[plus + 1]):
-            on_plus[pool[k]] = mark
-        for k in range(start[minus], start[minus + 1]):
-            on_minus[pool[k]] = mark
+        stamp(start[plus], start[plus + 1], pool, on_plus, mark)
+        stamp(start[minus], start[minus + 1], pool, on_minus, mark)
         middle[s] = _one_sided(start[plus], start[plus + 1], pool, on_minus, mark, own, begin[s])
         begin[s + 1] = _one_sided(start[minus], start[minus + 1], pool, on_plus, mark, own, middle[s])
         fixed[s] = differ[j]

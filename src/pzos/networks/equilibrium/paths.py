@@ -249,7 +249,8 @@ def _apart(start: int, end: int, pool: Pool, marks: Long, mark: int, state: Matr
 
 
 @inlined
-def _stamp(start: int, end: int, pool: Pool, marks: Long, mark: int) -> None:
+def stamp(start: int, end: int, pool: Pool, marks: Long, mark: int) -> None:
+    """Mark the links of a stretch of the pool."""
     for k in range(start, end):
         marks[pool[k]] = mark
 
@@ -273,14 +274,14 @@ def sweep(pairs: Long, paths: Paths, tolerance: float, law: Law, state: Matrix, 
                 best, cheapest = path, price
         mark += 1
         of_best, begin, end = mark, start[best], start[best + 1]
-        _stamp(begin, end, pool, on_best, of_best)
+        stamp(begin, end, pool, on_best, of_best)
         for path in range(low, high):
             flow = path_flow[path]
             if path == best or flow <= 0.0:
                 continue
             mark += 1
             a, b = start[path], start[path + 1]
-            _stamp(a, b, pool, on_other, mark)
+            stamp(a, b, pool, on_other, mark)
             time, rate = _apart(a, b, pool, on_best, of_best, state)
             best_time, best_rate = _apart(begin, end, pool, on_other, mark, state)
             difference = time - best_time + fixed[path] - fixed[best]

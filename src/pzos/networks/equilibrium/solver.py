@@ -53,7 +53,7 @@ class Effort(NamedTuple):
     newton_below: float = 1e-3
 
 
-class Outcome(NamedTuple):
+class Equilibration(NamedTuple):
     """What a run returns; ``into`` holds the links of a negative cycle that ends in ``node``, for class ``kind``."""
 
     paths: Paths
@@ -149,7 +149,7 @@ def _link_costs(
 
 
 @compiled
-def equilibrate(graph: Graph, trips: Trips, fixed: Matrix, law: Law, target: float, effort: Effort) -> Outcome:
+def equilibrate(graph: Graph, trips: Trips, fixed: Matrix, law: Law, target: float, effort: Effort) -> Equilibration:
     """Compute the user equilibrium to the relative gap ``target``.
 
     The gap is taken afresh in every round, at link flows added up from the path flows and frozen costs, before
@@ -170,13 +170,13 @@ def equilibrate(graph: Graph, trips: Trips, fixed: Matrix, law: Law, target: flo
         priced, excess, _ = price(graph, trips, fixed, cost, state, potential, paths, space)
         gap = max(excess / total, 0.0) if total > 0.0 else 0.0
         if gap <= target and node < 0:
-            return Outcome(paths, state, gap, number, CONVERGED, node, kind, into)
+            return Equilibration(paths, state, gap, number, CONVERGED, node, kind, into)
         number += 1
         if gap < 0.5 * halved and node < 0:
             halved, since = gap, 0
         else:
             since += 1
         if since > effort.patience or number > effort.rounds:
-            return Outcome(paths, state, gap, number, CYCLE if node >= 0 else TIRED, node, kind, into)
+            return Equilibration(paths, state, gap, number, CYCLE if node >= 0 else TIRED, node, kind, into)
         paths = priced
         _improve(paths, trips.pair_class, gap, total, law, state, marks, effort)

@@ -25,9 +25,8 @@ import numpy.typing as npt
 from pzos.base.checks import Must, at_least, checked
 from pzos.base.errors import FollowerFailure, MissingExtra
 from pzos.base.keys import Keys, Role
-from pzos.base.types import Vector
+from pzos.base.types import Matrix, Vector
 from pzos.networks.maps import layout
-from pzos.networks.network import Network
 from pzos.networks.simulators.traffic import LANE_PER_HOUR, POSITIVE, Simulator, Traffic
 
 _FEEDER_LANES = 4
@@ -102,13 +101,12 @@ class SumoSimulator(Simulator):
     def _drive(self, libsumo: Any, extra: Vector) -> None:
         """Step through the run; vehicles choose their way, tolls included, in the second they depart."""
         links = range(self.network.links)
-        known = np.array([_measured(libsumo, number) for number in links])
+        known = _measured(libsumo, links)
         due = 0.0
         while libsumo.simulation.getTime() < self.horizon and libsumo.simulation.getMinExpectedNumber() > 0:
             now = libsumo.simulation.getTime()
             if now >= due:
-                measured = np.array([_measured(libsumo, number) for number in links])
-                known = self.memory * known + (1.0 - self.memory) * measured
+                known = self.memory * known + (1.0 - self.memory) * _measured(libsumo, links)
                 for number in links:
                     # SUMO takes no negative times; a subsidy ends at a free road.
                     libsumo.edge.adaptTraveltime(f"e{number}", max(float(known[number, 0] + extra[number]), 0.0))
@@ -135,9 +133,9 @@ class SumoSimulator(Simulator):
         return Traffic(entered, spent, total - float(spent.sum()))
 
 
-def _measured(libsumo: Any, number: int) -> tuple[float, float]:
-    """Return the current travel times of both parts of a link."""
-    return libsumo.edge.getTraveltime(f"e{number}"), libsumo.edge.getTraveltime(f"x{number}")
+def _measured(libsumo: Any, links: range) -> Matrix:
+    """Return the current travel times of both parts of every link."""
+    return np.array([[libsumo.edge.getTraveltime(f"{part}{number}") for part in "ex"] for number in links])
 
 
 # ---- SUMO's files ---------------------------------------------------------------------------------------------
@@ -145,11 +143,6 @@ def _measured(libsumo: Any, number: int) -> tuple[float, float]:
 
 def _save(root: ElementTree.Element, path: Path) -> None:
     ElementTree.ElementTree(root).write(path, encoding="utf-8", xml_declaration=True)
-
-
-def _zones(network: Network) -> list[int]:
-    demand = network.demand
-    return [int(zone) for zone in np.unique(np.concatenate([demand.origin, demand.destination]))]
 
 
 def build_network(simulator: SumoSimulator, folder: Path) -> None:
@@ -166,7 +159,7 @@ def build_network(simulator: SumoSimulator, folder: Path) -> None:
     types = ElementTree.Element("additional")
     for node, place in enumerate(places):
         _node(nodes, f"n{node}", place)
-    for zone in _zones(network):
+    for zone in np.unique([network.demand.origin, network.demand.destination]).tolist():
         _node(nodes, f"z{zone}", places[zone] + 40.0)
         _edge(edges, f"in{zone}", f"z{zone}", f"n{zone}", _FEEDER_LANES, 25.0, 50.0, "feeder")
         _edge(edges, f"out{zone}", f"n{zone}", f"z{zone}", _FEEDER_LANES, 25.0, 50.0, "feeder")

@@ -21,10 +21,10 @@ import numpy.typing as npt
 from numpy.random import Generator
 
 from pzos.base.checks import Faults, checked, instance_of, note_fields, positive
-from pzos.base.types import Matrix, Vector
+from pzos.base.types import LeaderValue, Matrix, Vector
 from pzos.networks.demand import Indices
 from pzos.networks.network import Network
-from pzos.networks.objectives import Part, mixed_leader
+from pzos.networks.objectives import mixed_leader
 from pzos.networks.tolls import chosen_links
 from pzos.problem.problem import Problem
 from pzos.problem.sets import Box
@@ -165,17 +165,17 @@ class _SimulatedSetting:
     count: int
     links: Indices
 
-    def revenue(self, x: Vector, y: Vector) -> Part:
+    def revenue(self, x: Vector, y: Vector) -> LeaderValue:
         grad = np.zeros(y.size)
         grad[self.links] = x
-        return Part(float(x @ y[self.links]), y[self.links], grad)
+        return LeaderValue(float(x @ y[self.links]), y[self.links], grad)
 
-    def travel_time(self, x: Vector, y: Vector) -> Part:
+    def travel_time(self, x: Vector, y: Vector) -> LeaderValue:
         timed = np.arange(y.size) >= self.count
-        return Part(float(y[self.count :].sum()), np.zeros(x.size), timed.astype(np.float64))
+        return LeaderValue(float(y[self.count :].sum()), np.zeros(x.size), timed.astype(np.float64))
 
-    def toll_squares(self, x: Vector, y: Vector) -> Part:
-        return Part(float(x @ x), 2.0 * x, np.zeros(y.size))
+    def toll_squares(self, x: Vector, y: Vector) -> LeaderValue:
+        return LeaderValue(float(x @ x), 2.0 * x, np.zeros(y.size))
 
 
 def held_out(problem: Problem, x: npt.ArrayLike, seeds: Sequence[int]) -> Vector:
@@ -246,5 +246,5 @@ def sensitivity(problem: Problem, steps: Sequence[float], directions: Matrix) ->
 
 def advised_radius(rows: Sequence[Sensitivity]) -> float:
     """Return the smallest step whose effect exceeds the noise of a mean over the seeds, else the largest tried."""
-    seen = [row.step for row in sorted(rows) if row.change > row.noise]
-    return seen[0] if seen else max(row.step for row in rows)
+    seen = (row.step for row in rows if row.change > row.noise)
+    return min(seen, default=max(row.step for row in rows))

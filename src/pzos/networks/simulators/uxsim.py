@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pzos.base.checks import at_least, checked
+from pzos.base.checks import checked, whole
 from pzos.base.errors import MissingExtra
 from pzos.base.types import Vector
 from pzos.networks.maps import layout
@@ -40,7 +40,7 @@ class UxsimSimulator(Simulator):
     :class:`~pzos.networks.simulators.traffic.Simulator`.
     """
 
-    platoon: int = checked(at_least(1, "a whole number >= 1", "5 is usual"), default=5)
+    platoon: int = checked(whole(1, "5 is usual"), default=5)
     adapting: float = checked(POSITIVE, default=0.5)
 
     def run(self, tolls: npt.ArrayLike, seed: int) -> Traffic:
