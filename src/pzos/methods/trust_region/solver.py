@@ -51,6 +51,12 @@ _SPARE = 2
 _HOPE = 0.3
 _OUTWEIGHS = 0.3
 _NEAR = 0.3
+_TRIALS_BEFORE = 4
+_LOST = 0.25
+_FEW_DECISIONS = 60
+#: How far beside the centre the followers are asked whether they repeat themselves, in trust radii.
+_BESIDE = 1e-4
+_STEEPER = 30.0
 _CERTIFIED_SHARE = 0.01
 
 
@@ -94,14 +100,14 @@ class CompositeTrustRegion:
             return TrialPlan((state.x,), (Kind.START.purpose,), Kind.START)
         unmeasured = state.exact is False and history.freedom == 0
         if unmeasured or (state.suspect and state.exact is None):
-            return TrialPlan((state.x,), (Kind.REPEAT.purpose,), Kind.REPEAT)
+            return TrialPlan((_beside(task, state),), (Kind.REPEAT.purpose,), Kind.REPEAT)
         rivals = models(task, state, self.points, state.shapes, state.priors, state.step % _REFIT == 0)
         model = rivals[state.shapes[0]]
         move = self._move(task, state, model, state.radius)
         doubt = _doubt(task, state, model)
         free = not state.rough and state.shapes[0] is Shape.FREE
-        unseen = _unseen(task, state, model) if free and 1 < history.count <= task.known.dimension else None
-        if unseen is not None and _worth_exploring(task, state, model, move, doubt, unseen):
+        unseen = self._unseen_worth(task, state, model, move, doubt) if free else None
+        if unseen is not None:
             kind, point = Kind.EXPLORE, _explored(task, state, model, unseen)
         elif move.predicted <= _negligible(state) or move.size < 1e-9 * state.scale:
             kind, point = Kind.PROBE, _probe(task, state, model, 0)
@@ -132,6 +138,19 @@ class CompositeTrustRegion:
             if move.predicted > _negligible(state):
                 return move
         return minimise(objective, region, self.iterations)
+
+    def _unseen_worth(
+        self, task: Task, state: RegionState, model: ResponseModel, move: Move, doubt: float
+    ) -> Vector | None:
+        """Return a direction never asked that is worth a query, once a step has shown how far the model reaches."""
+        n, count = task.known.dimension, state.past.count
+        if not 1 < count <= n or not (state.succeeded or state.trials >= _TRIALS_BEFORE):
+            return None
+        unseen = _unseen(task, state, model)
+        if unseen is None:
+            return None
+        lost = state.ratio < _LOST and n <= _FEW_DECISIONS
+        return unseen if lost or _worth_exploring(task, state, model, move, doubt, unseen) else None
 
     def _hopeful(self, task: Task, state: RegionState, model: ResponseModel, move: Move, doubt: float) -> Move:
         """Return where f on the model, less a share of what the model does not know of it, is lowest."""
@@ -284,7 +303,8 @@ def _worth_exploring(
             point = region.at(sign * share * 0.5 * float(np.sqrt(state.x.size)), unseen)
             way = float(np.linalg.norm((point - move.x) / region.sizes))
             gain = max(gain, 0.5 * doubt * way - (objective(point)[0] - at_best))
-    return gain > _OUTWEIGHS * move.predicted
+    patience = max(_OUTWEIGHS, (state.x.size - state.past.count) / _FEW_DECISIONS)
+    return gain > patience * move.predicted
 
 
 def _explored(task: Task, state: RegionState, model: ResponseModel, unseen: Vector) -> Vector:
@@ -297,6 +317,14 @@ def _explored(task: Task, state: RegionState, model: ResponseModel, unseen: Vect
     if min(moved) < 0.1 * max(moved):
         return points[int(np.argmax(moved))]
     return points[int(np.argmin([objective(point)[0] for point in points]))]
+
+
+def _beside(task: Task, state: RegionState) -> Vector:
+    """Return a point so close to the centre that a continuous response can hardly tell them apart."""
+    if state.exact is False:
+        return state.x
+    direction = task.keys.direction(state.step, 0, state.x.size, Role.PROBE)
+    return _region(task, state).at(_BESIDE, direction / float(np.abs(direction).max()))
 
 
 def _anywhere(task: Task, state: RegionState) -> Vector:
@@ -324,13 +352,13 @@ def judged(task: Task, state: RegionState, plan: TrialPlan, told: Told, points: 
             missed = {shape: float(np.linalg.norm(guess - y)) for shape, guess in plan.predictions.items()}
             contest = contest.observe({shape: miss / max(change, 1e-300) for shape, miss in missed.items()})
     unchanged = float(np.mean(y == history.answers[state.centre]))
+    if plan.kind is Kind.REPEAT:
+        return _repeated(task, state, x, y)
     for x, y in told:
         history = history.append(x, y)
     probes = state.probes + 1 if plan.kind is Kind.PROBE else 0
     state = replace(state, history=history, contest=contest, suspect=False, probes=probes)
     state = replace(state, flat=state.flat + 1 if unchanged > 1.0 / 3.0 else 0)
-    if plan.kind is Kind.REPEAT:
-        return _repeated(task, state, history)
     state = replace(state, jumps=0.0 if state.exact is False else history.jumpiness())
     if state.rough:
         state = _judged_noisy(task, state, plan, told, points)
@@ -340,12 +368,24 @@ def judged(task: Task, state: RegionState, plan: TrialPlan, told: Told, points: 
     return replace(state, history=kept, centre=centre)
 
 
-def _repeated(task: Task, state: RegionState, history: History) -> RegionState:
-    """Conclude from a repeated query whether the followers are noisy."""
-    size = float(np.abs(history.answers).max())
-    exact = bool(history.variance <= (1e-12 * size) ** 2)
+def _repeated(task: Task, state: RegionState, x: Vector, y: Vector) -> RegionState:
+    """Conclude from a query at the centre, or just beside it, whether the followers are noisy.
+
+    Beside it an answer may change by what slopes like those seen so far account for. What changes by far more is
+    noise, or so rough that it must be treated like noise; then the answer counts as one more at the centre.
+    """
+    history = state.past
+    change = float(np.sqrt(np.mean((y - history.answers[state.centre]) ** 2)))
+    moved = float(np.linalg.norm((x - state.x) / history.sizes))
+    others = np.delete(np.arange(history.count), state.centre)
+    offsets = (history.points[others] - state.x) / history.sizes
+    rises = np.sqrt(np.mean((history.answers[others] - history.answers[state.centre]) ** 2, axis=1))
+    slope = float(np.max(rises / np.sqrt(np.einsum("ij,ij->i", offsets, offsets)))) if others.size else 0.0
+    rounding = 1e-12 * float(np.abs(history.answers).max())
+    noisy = state.exact is False or change > max(_STEEPER * slope * moved, rounding)
+    history = history.append(state.x if noisy else x, y)
     value = task.known.leader.value(state.x, history.answers[state.centre])
-    return replace(state, exact=exact, value=value, tuned=0 if not exact else state.tuned)
+    return replace(state, history=history, exact=not noisy, suspect=False, value=value, tuned=0 if noisy else state.tuned)
 
 
 def _judged_exact(task: Task, state: RegionState, plan: TrialPlan, told: Told) -> RegionState:
@@ -355,7 +395,8 @@ def _judged_exact(task: Task, state: RegionState, plan: TrialPlan, told: Told) -
     current = sign * state.value
     radius, suspect = state.radius, False
     if plan.kind is Kind.TRIAL:
-        ratio = (current - values[0]) / plan.move.predicted
+        ratio = (current - values[0]) / max(plan.move.predicted, 1e-300)
+        state = tried(state, ratio)
         radius = next_radius(state, plan.move.size, ratio, smallest_radius(state))
         suspect = ratio < 0.1 and state.exact is None and state.past.count >= _SUSPECT_FROM
     best = int(np.argmin(values))
@@ -384,6 +425,7 @@ def _judged_noisy(task: Task, state: RegionState, plan: TrialPlan, told: Told, p
         ratio = (centre - trial + slack) / (plan.move.predicted + slack)
         if ratio > 0.7 and plan.move.predicted <= slack:
             ratio = 0.5  # a promise within the noise is no reason to trust the model further out
+        state = tried(state, ratio)
         radius = next_radius(state, plan.move.size, ratio, floor)
     radius = min(max(radius, floor), 4.0 * state.scale)
     state = replace(state, radius=radius, value=sign * centre, slack=slack)
@@ -396,10 +438,24 @@ def smallest_radius(state: RegionState) -> float:
     return _FLOOR * state.scale
 
 
+def tried(state: RegionState, ratio: float) -> RegionState:
+    """Remember how much of its promise the last trial kept."""
+    return replace(state, ratio=ratio, trials=state.trials + 1, succeeded=state.succeeded or ratio >= 0.1)
+
+
 def next_radius(state: RegionState, size: float, ratio: float, floor: float) -> float:
-    """Shrink after a failure, grow after a success at the boundary (recipe 3b)."""
+    """Shrink after a failure, grow after a success at the boundary (recipe 3b).
+
+    Without structure a short step that fails says little about the whole region; but until a first step has
+    succeeded the region may be far too wide, and shrinks to where a parabola through the failure has its minimum.
+    """
     if ratio < 0.1:
-        return max(_SHRINK * min(state.radius, size), floor)
+        shrunk = _SHRINK * min(state.radius, size)
+        if state.shapes[0] is Shape.FREE:
+            kept = 0.3 if state.succeeded else 0.1
+            factor = _SHRINK if state.succeeded else min(max(0.5 / (1.0 - ratio), kept), _SHRINK)
+            shrunk = max(factor * min(state.radius, size), kept * state.radius)
+        return max(shrunk, floor)
     if ratio > 0.7 and size > 0.99 * state.radius:
         return 2.0 * state.radius
     return state.radius

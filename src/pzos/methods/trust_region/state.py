@@ -133,6 +133,9 @@ class RegionState:
     failed: int = 0
     stalled: int = 0
     flat: int = 0
+    ratio: float = _NAN
+    trials: int = 0
+    succeeded: bool = False
     jumps: float = 0.0
 
     @property

@@ -22,6 +22,8 @@ from pzos.problem.sets import Box, Domain, Nonnegative, Whole
 
 _GROWTH = 4.0
 _TRIES = 12
+#: Projected gradients take more iterations than L-BFGS-B; they may rise, above the lowest of so many.
+_PROJECTED, _WORST_OF = 4, 6
 #: Up to this many decisions the curvature of f is measured one by one.
 _MOST_MEASURED = 2000
 
@@ -102,53 +104,59 @@ class Region:
 def minimise(objective: Objective, region: Region, iterations: int, start: Vector | None = None) -> Move:
     """Return the best point found in the region, searching from ``start`` (else the centre).
 
-    Boxes go to L-BFGS-B on u = x / sizes, so that its first step and its curvature see decisions of equal size.
+    Boxes go to L-BFGS-B, in radii from the centre and in units of the steepest slope there: nothing depends on the
+    units of x or of f.
     """
     from scipy.optimize import Bounds, minimize
 
-    here, _ = objective(region.centre)
-    sizes = region.sizes
-    bounds = bounds_of(region.domain, region.centre.size)
-    begin = region.centre if start is None else start
+    here, slope = objective(region.centre)
+    centre, reach = region.centre, region.radius * region.sizes
+    bounds = bounds_of(region.domain, centre.size)
+    begin = centre if start is None else start
     if bounds is None:
         x, value = _projected(objective, begin, region, iterations)
         return Move(x, here - value, region.size(x))
+    unit = float(np.abs(slope * reach).max()) or 1.0
 
     def scaled(u: Vector) -> tuple[float, Vector]:
-        value, gradient = objective(u * sizes)
-        return value, gradient * sizes
+        value, gradient = objective(centre + u * reach)
+        return (value - here) / unit, gradient * (reach / unit)
 
-    reach = region.radius * sizes
-    lower, upper = np.maximum(bounds[0], region.centre - reach), np.minimum(bounds[1], region.centre + reach)
+    lower = np.maximum((bounds[0] - centre) / reach, -1.0)
+    upper = np.minimum((bounds[1] - centre) / reach, 1.0)
     found = minimize(
-        scaled, np.minimum(np.maximum(begin, lower), upper) / sizes, jac=True, method="L-BFGS-B",
-        bounds=Bounds(lower / sizes, upper / sizes),
+        scaled, np.minimum(np.maximum((begin - centre) / reach, lower), upper), jac=True, method="L-BFGS-B",
+        bounds=Bounds(lower, upper),
         options={"maxiter": iterations, "maxfun": iterations + 2, "ftol": 1e-14, "gtol": 1e-12},
     )  # fmt: skip
-    x = np.minimum(np.maximum(found.x * sizes, lower), upper)
-    return Move(x, here - float(found.fun), region.size(x))
+    x = np.minimum(np.maximum(centre + found.x * reach, bounds[0]), bounds[1])
+    return Move(x, -float(found.fun) * unit, region.size(x))
 
 
 def _projected(objective: Objective, start: Vector, region: Region, iterations: int) -> tuple[Vector, float]:
-    """Spectral projected gradients with an Armijo search along the projected arc's chord."""
-    x = start
+    """Spectral projected gradients; the search along the chord compares with the worst of the last few values."""
+    x = project_near(start, region.centre, region.radius, region.domain)
     value, gradient = objective(x)
+    best, lowest, recent = x, value, [value]
     step = region.radius / max(float(np.abs(gradient).max()), 1e-300)
-    for _ in range(iterations):
+    for _ in range(_PROJECTED * iterations):
         direction = project_near(x - step * gradient, region.centre, region.radius, region.domain) - x
         slope = float(gradient @ direction)
-        if slope >= -1e-14 * max(1.0, abs(value)):
+        if slope >= -1e-14 * max(abs(value), 1e-300):
             break
-        moved = _armijo(objective, x, value, direction, slope)
+        moved = _armijo(objective, x, max(recent[-_WORST_OF:]), direction, slope)
         if moved is None:
             break
         fraction, value, new_gradient = moved
+        recent.append(value)
         change = fraction * direction
         curvature = float(change @ (new_gradient - gradient))
         length = float(change @ change)
         step = length / curvature if curvature > 1e-12 * length else 4.0 * step
         x, gradient = x + change, new_gradient
-    return x, value
+        if value < lowest:
+            best, lowest = x, value
+    return best, lowest
 
 
 def _armijo(
@@ -179,9 +187,10 @@ def typical_sizes(leader: Leader, x0: Vector, y0: Vector, domain: Domain) -> Vec
         return ones
     curvature = np.zeros(x0.size)
     here = leader(x0, y0).grad_x
+    steps = 1e-3 * np.maximum(np.abs(x0), 1e-3 * (float(np.abs(x0).mean()) or 1.0))
     for i in range(x0.size):
         x = x0.copy()
-        x[i] += 1e-3 * max(abs(x0[i]), 1e-3)
+        x[i] += steps[i]
         curvature[i] = abs(leader(x, y0).grad_x[i] - here[i]) / (x[i] - x0[i])
     if not np.isfinite(curvature).all() or curvature.min() <= 0.0 or curvature.max() < 100.0 * curvature.min():
         return ones
@@ -200,13 +209,16 @@ def first_radius(leader: Leader, sign: float, x0: Vector, y0: Vector, domain: Do
         at = leader(x, y0)
         return sign * at.value, sign * at.grad_x
 
-    typical = max(1.0, float((np.abs(x0) / sizes).mean()))
+    size0 = float((np.abs(x0) / sizes).mean())
     cap = _half_width(domain, x0, sizes)
-    radius = min(typical, cap)
+    typical = min(size0 if size0 > 0.0 else 1.0, cap)
+    smallest = 1e-9 * abs(leader.value(x0, y0))
+    radius = typical
     for _ in range(_TRIES):
-        size = minimise(unanswered, Region(x0, radius, sizes, domain), 50).size
-        if size < 0.9 * radius or radius >= cap:
-            return size if size > 1e-6 * typical else min(0.5 * typical, cap)
+        move = minimise(unanswered, Region(x0, radius, sizes, domain), 50)
+        if move.size < 0.9 * radius or radius >= cap:
+            told = move.size > 1e-3 * typical or (move.size > 0.0 and move.predicted > smallest)
+            return move.size if told else min(0.5 * typical, cap)
         radius = min(_GROWTH * radius, cap)
     return min(0.5 * typical, cap)
 
