@@ -125,7 +125,8 @@ class Fitter:
             if self.sketch is not None:
                 size = np.sqrt(np.einsum("ij,ij->j", slopes, slopes))
                 slopes = (slopes / np.where(size > 0.0, size, 1.0)) @ self.sketch
-            return fit_kernels(seen, slopes, start, variance, tuple(Kernel))
+            kernels = tuple(Kernel)
+            return fit_kernels(seen, slopes, start, variance, kernels)
         factor = _factor(seen, start[0] if start else Scales(float(np.median(seen.lengths)), 1.0, 0.0))
         prior, latent = self._prior(shape, _Sample(seen, history.answers[centre], slopes, factor), prior)
         slopes = latent.residuals(prior)

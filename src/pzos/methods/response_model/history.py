@@ -86,6 +86,25 @@ class History:
         spread = self.spread + float(np.einsum("i,i->", change, change)) * before / (before + 1.0)
         return replace(self, answers=answers, repeats=repeats, spread=spread, freedom=self.freedom + y.size)
 
+    def rises(self, centre: int) -> tuple[Vector, Vector]:
+        """Return the mean squared change of the answers from row ``centre`` to every other, and their distances."""
+        others = np.delete(np.arange(self.count), centre)
+        offsets = (self.points[others] - self.points[centre]) / self.sizes
+        changes = self.answers[others] - self.answers[centre]
+        return np.mean(changes * changes, axis=1), np.sqrt(np.einsum("ij,ij->i", offsets, offsets))
+
+    def steepness(self, centre: int, variance: float) -> float:
+        """Return the root mean square, over the entries of y, of the slope of the response: of the farther half.
+
+        A slope seen along one of d directions is a share 1/d of the squared whole; noise of this variance is taken off.
+        """
+        squared, distances = self.rises(centre)
+        if distances.size == 0:
+            return 0.0
+        far = distances >= np.median(distances)
+        seen = float(np.median((squared[far] - 2.0 * variance) / distances[far] ** 2))
+        return float(np.sqrt(max(seen, 0.0) * self.sizes.size))
+
     def nearest(self, centre: int, limit: int) -> Indices:
         """Return the rows of the ``limit`` points nearest to row ``centre``, without it, oldest first."""
         offsets = (self.points - self.points[centre]) / self.sizes

@@ -85,16 +85,6 @@ class ResponseModel:
         """Return the model with the corners at the bounds rounded off."""
         return replace(self, bounds=replace(self.bounds, rounding=rounding))
 
-    def slope_size(self) -> float:
-        """Return the root mean square, over the entries of y, of the slope of the linear part."""
-        squared = 0.0
-        if self.geometry.count > 0:
-            gram = self.geometry.gram * (self.geometry.lengths[:, None] * self.geometry.lengths)
-            squared = max(float(np.einsum("ij,ij->", self.weights, gram @ self.weights)), 0.0)
-        if self.prior.own is not None:
-            squared += float(self.prior.own @ self.prior.own)
-        return float(np.sqrt(squared / self.base.size))
-
     def response_and_pull(self, x: Vector) -> tuple[Vector, Pull]:
         """Return the clipped M(x), and the map g -> (dM/dx)' g there."""
         s = self._offset(x)

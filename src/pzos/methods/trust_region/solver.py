@@ -52,11 +52,12 @@ _HOPE = 0.3
 _OUTWEIGHS = 0.3
 _NEAR = 0.3
 _TRIALS_BEFORE = 4
-_LOST = 0.25
+import os
+_LOST = int(os.environ.get('PZ_LOST','1'))
 _FEW_DECISIONS = 60
 #: How far beside the centre the followers are asked whether they repeat themselves, in trust radii.
-_BESIDE = 1e-4
-_STEEPER = 30.0
+_BESIDE = 1e-5
+_STEEPER = 5.0
 _CERTIFIED_SHARE = 0.01
 
 
@@ -105,7 +106,7 @@ class CompositeTrustRegion:
         model = rivals[state.shapes[0]]
         move = self._move(task, state, model, state.radius)
         doubt = _doubt(task, state, model)
-        free = not state.rough and state.shapes[0] is Shape.FREE
+        free = not state.rough and state.shapes[0] is Shape.FREE and state.unstructured
         unseen = self._unseen_worth(task, state, model, move, doubt) if free else None
         if unseen is not None:
             kind, point = Kind.EXPLORE, _explored(task, state, model, unseen)
@@ -149,7 +150,7 @@ class CompositeTrustRegion:
         unseen = _unseen(task, state, model)
         if unseen is None:
             return None
-        lost = state.ratio < _LOST and n <= _FEW_DECISIONS
+        lost = state.losses >= _LOST and n <= _FEW_DECISIONS
         return unseen if lost or _worth_exploring(task, state, model, move, doubt, unseen) else None
 
     def _hopeful(self, task: Task, state: RegionState, model: ResponseModel, move: Move, doubt: float) -> Move:
@@ -351,14 +352,14 @@ def judged(task: Task, state: RegionState, plan: TrialPlan, told: Told, points: 
         if change > 4.0 * np.sqrt(state.variance * y.size):  # else noise would be the judge
             missed = {shape: float(np.linalg.norm(guess - y)) for shape, guess in plan.predictions.items()}
             contest = contest.observe({shape: miss / max(change, 1e-300) for shape, miss in missed.items()})
-    unchanged = float(np.mean(y == history.answers[state.centre]))
+    unmoved = bool((y == history.answers[state.centre]).all())
     if plan.kind is Kind.REPEAT:
         return _repeated(task, state, x, y)
     for x, y in told:
         history = history.append(x, y)
     probes = state.probes + 1 if plan.kind is Kind.PROBE else 0
     state = replace(state, history=history, contest=contest, suspect=False, probes=probes)
-    state = replace(state, flat=state.flat + 1 if unchanged > 1.0 / 3.0 else 0)
+    state = replace(state, flat=state.flat + 1 if unmoved else 0)
     state = replace(state, jumps=0.0 if state.exact is False else history.jumpiness())
     if state.rough:
         state = _judged_noisy(task, state, plan, told, points)
@@ -377,10 +378,8 @@ def _repeated(task: Task, state: RegionState, x: Vector, y: Vector) -> RegionSta
     history = state.past
     change = float(np.sqrt(np.mean((y - history.answers[state.centre]) ** 2)))
     moved = float(np.linalg.norm((x - state.x) / history.sizes))
-    others = np.delete(np.arange(history.count), state.centre)
-    offsets = (history.points[others] - state.x) / history.sizes
-    rises = np.sqrt(np.mean((history.answers[others] - history.answers[state.centre]) ** 2, axis=1))
-    slope = float(np.max(rises / np.sqrt(np.einsum("ij,ij->i", offsets, offsets)))) if others.size else 0.0
+    squared, distances = history.rises(state.centre)
+    slope = float(np.max(np.sqrt(squared) / distances, initial=0.0))
     rounding = 1e-12 * float(np.abs(history.answers).max())
     noisy = state.exact is False or change > max(_STEEPER * slope * moved, rounding)
     history = history.append(state.x if noisy else x, y)
@@ -417,7 +416,7 @@ def _judged_noisy(task: Task, state: RegionState, plan: TrialPlan, told: Told, p
     centre, trial = sign * here.value, sign * leader.value(x, model.clipped(x))
     sigma = float(np.sqrt(state.variance))
     noise = sigma * float(np.sqrt(dot(here.grad_y, here.grad_y)))  # of F, to first order
-    slack, slope = 0.5 * noise, model.slope_size()
+    slack, slope = 0.5 * noise, state.past.steepness(state.centre, state.variance)
     # Below this radius the answers change by less than the noise.
     floor = max(smallest_radius(state), sigma / slope) if slope > 0 else smallest_radius(state)
     radius = state.radius
@@ -439,8 +438,10 @@ def smallest_radius(state: RegionState) -> float:
 
 
 def tried(state: RegionState, ratio: float) -> RegionState:
-    """Remember how much of its promise the last trial kept."""
-    return replace(state, ratio=ratio, trials=state.trials + 1, succeeded=state.succeeded or ratio >= 0.1)
+    """Count trials, and those in a row that did not keep their promise."""
+    failed = ratio < 0.1
+    losses = state.losses + 1 if failed else 0
+    return replace(state, losses=losses, trials=state.trials + 1, succeeded=state.succeeded or not failed)
 
 
 def next_radius(state: RegionState, size: float, ratio: float, floor: float) -> float:
@@ -451,7 +452,7 @@ def next_radius(state: RegionState, size: float, ratio: float, floor: float) -> 
     """
     if ratio < 0.1:
         shrunk = _SHRINK * min(state.radius, size)
-        if state.shapes[0] is Shape.FREE:
+        if state.unstructured:
             kept = 0.3 if state.succeeded else 0.1
             factor = _SHRINK if state.succeeded else min(max(0.5 / (1.0 - ratio), kept), _SHRINK)
             shrunk = max(factor * min(state.radius, size), kept * state.radius)

@@ -30,6 +30,7 @@ _DISCOUNT = 0.7
 _MARGIN = 2.5
 _TRAILING_AFTER = 6
 _ROUNDS = 15
+_CHANCES = 3
 
 
 class Kind(Enum):
@@ -133,7 +134,7 @@ class RegionState:
     failed: int = 0
     stalled: int = 0
     flat: int = 0
-    ratio: float = _NAN
+    losses: int = 0
     trials: int = 0
     succeeded: bool = False
     jumps: float = 0.0
@@ -148,6 +149,12 @@ class RegionState:
         if self.exact is not False and (self.stalled // _PATIENCE) % 2:
             return (Shape.FREE,)
         return self.contest.running
+
+    @property
+    def unstructured(self) -> bool:
+        """Tell whether no structure shows in the answers, after a few chances to."""
+        contest = self.contest
+        return contest.winner is Shape.FREE and (len(contest.shapes) == 1 or contest.rounds >= _CHANCES)
 
     def leading(self, shape: Shape) -> Scales | None:
         """Return the scales of the most likely process for this structure, None before any were fitted."""
