@@ -150,7 +150,7 @@ class CompositeTrustRegion:
         unseen = _unseen(task, state, model)
         if unseen is None:
             return None
-        lost = state.losses >= _LOST and n <= _FEW_DECISIONS
+        lost = state.losses >= _LOST and n - count < 20
         return unseen if lost or _worth_exploring(task, state, model, move, doubt, unseen) else None
 
     def _hopeful(self, task: Task, state: RegionState, model: ResponseModel, move: Move, doubt: float) -> Move:

@@ -27,7 +27,8 @@ _REFIT = 1.25
 _SKETCH = 48
 _PATIENCE = 4
 _DISCOUNT = 0.7
-_MARGIN = 2.5
+import os
+_MARGIN = float(os.environ.get('PZ_M','2.5'))
 _TRAILING_AFTER = 6
 _ROUNDS = 15
 _CHANCES = 3
