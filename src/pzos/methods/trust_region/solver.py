@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+import os
 import numpy as np
 
 from pzos.base.checks import check_fields, checked, one_of, positive, whole
@@ -50,9 +51,9 @@ _SPARE = 2
 #: the centre they are asked, in trust radii.
 _HOPE = 0.3
 _OUTWEIGHS = 0.3
-_NEAR = 0.3
+_NEAR = float(os.environ.get('PZ_N','0.2'))
 _TRIALS_BEFORE = 4
-import os
+
 _LOST = int(os.environ.get('PZ_LOST','1'))
 _FEW_DECISIONS = 60
 #: How far beside the centre the followers are asked whether they repeat themselves, in trust radii.
