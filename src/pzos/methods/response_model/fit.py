@@ -29,6 +29,8 @@ _WEIGHTS = (0.1, 0.3, 1.0, 3.0, 10.0)
 _QUADRATIC_WEIGHTS = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 #: By how much, per column of y, a smoother kernel must be more likely.
 _MARGIN = 0.1
+#: How many times noise may turn out to be ten times as large as it was seen.
+_DECADES = 4
 _NEAR_LENGTHS = (0.35, 0.6, 1.0, 1.6, 2.8)
 _NEAR_WEIGHTS = (0.3, 0.55, 1.0, 1.8, 3.3)
 
@@ -257,7 +259,9 @@ def fit_scales(
 ) -> Scales:
     """Return the scales of largest likelihood: a grid without ``start``, else one pass over each number around it.
 
-    ``variance`` is that of the noise in one entry of one answer, in the units of y; zero for exact followers.
+    ``variance`` is the least that noise may have in one entry of one answer, in the units of y; zero for exact
+    followers. A pair of answers, or a step in which they jump, may tell too little of it: where answers are clearly
+    more likely with ten times as much, and again, that is taken.
     """
     median = float(np.median(geometry.lengths))
 
@@ -265,23 +269,29 @@ def fit_scales(
         scored = [negative_log_likelihood(geometry, residuals, scales, apart)[0] for scales in candidates]
         return candidates[int(np.argmin(scored))]
 
-    noise = 0.0
-    if variance > 0.0:
-        noise = (
-            start.noise
-            if start is not None and start.noise > 0.0
-            else variance / max(float(np.mean(residuals**2)), 1e-300)
-        )
-    if start is None:
-        start = best(_grid(kernel, median, noise))
-    for _ in range(2 if variance > 0.0 else 1):
-        start = _refined(best, replace(start, noise=noise))
-        if variance > 0.0:
+    if variance == 0.0:
+        return _refined(best, replace(best(_grid(kernel, median, 0.0)) if start is None else start, noise=0.0))
+
+    def at_noise(scales: Scales | None, variance: float) -> tuple[Scales, float]:
+        noise = variance / max(float(np.mean(residuals**2)), 1e-300) if scales is None else scales.noise
+        scales = best(_grid(kernel, median, noise)) if scales is None else scales
+        for _ in range(2):
+            scales = _refined(best, replace(scales, noise=noise))
             # A process of very short length would explain the noise once more.
-            start = replace(start, length=max(start.length, _LENGTHS[0] * median))
-            noise = variance / negative_log_likelihood(geometry, residuals, start)[1]
-            start = replace(start, noise=noise)
-    return start
+            scales = replace(scales, length=max(scales.length, _LENGTHS[0] * median))
+            noise = variance / negative_log_likelihood(geometry, residuals, scales)[1]
+            scales = replace(scales, noise=noise, variance=variance)
+        return scales, negative_log_likelihood(geometry, residuals, scales)[0]
+
+    known = start is not None and start.noise > 0.0
+    found, score = at_noise(start if known else None, variance)
+    for _ in range(_DECADES):
+        rougher = replace(found, noise=10.0 * found.noise)
+        rougher, rougher_score = at_noise(rougher, 10.0 * found.variance)
+        if rougher_score > score - _MARGIN:
+            break
+        found, score = rougher, rougher_score
+    return found
 
 
 def _grid(kernel: Kernel, median: float, noise: float) -> list[Scales]:

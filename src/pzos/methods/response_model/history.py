@@ -105,6 +105,12 @@ class History:
         seen = float(np.median((squared[far] - 2.0 * variance) / distances[far] ** 2))
         return float(np.sqrt(max(seen, 0.0) * self.sizes.size))
 
+    def replaced(self, row: int, y: Vector) -> History:
+        """Return the history with another answer in one row: the one that was there was wrong."""
+        answers = self.answers.copy()
+        answers[row] = y
+        return replace(self, answers=answers)
+
     def nearest(self, centre: int, limit: int) -> Indices:
         """Return the rows of the ``limit`` points nearest to row ``centre``, without it, oldest first."""
         offsets = (self.points - self.points[centre]) / self.sizes
@@ -142,12 +148,14 @@ class Scales:
     """Length, weight and noise of the process, fitted by marginal likelihood, and its kind of smoothness.
 
     All are relative to the linear part, whose slopes have unit variance before the common scale is profiled out.
+    ``variance`` is that of the noise in one entry of one answer, in the units of y.
     """
 
     length: float = 1.0
     weight: float = 1.0
     noise: float = 0.0
     kernel: Kernel = Kernel.KINKED
+    variance: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)

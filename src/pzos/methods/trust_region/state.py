@@ -172,9 +172,15 @@ class RegionState:
     @property
     def variance(self) -> float:
         """Return the variance of what one entry of an answer does not tell: noise, or the step in which it jumps."""
-        if self.history is None:
+        if not self.rough:
             return 0.0
-        return self.history.variance if self.exact is False else self.jumps
+        leading = self.leading(self.contest.winner)
+        return self.least_variance if leading is None else max(leading.variance, self.least_variance)
+
+    @property
+    def least_variance(self) -> float:
+        """Return the variance that repeated answers, or the least step of those that jump, give evidence of."""
+        return self.past.variance if self.exact is False else self.jumps
 
     @property
     def rough(self) -> bool:
@@ -281,5 +287,5 @@ def retuned(task: Task, state: RegionState, points: int | None) -> RegionState:
     scales = dict(state.scales)
     for shape in dict.fromkeys((*state.contest.running, Shape.FREE)):
         start = () if history.count <= _GRID_UP_TO else scales.get(shape, ())
-        scales[shape] = fit.tune(history, state.centre, shape, start, state.variance, state.priors.get(shape))
+        scales[shape] = fit.tune(history, state.centre, shape, start, state.least_variance, state.priors.get(shape))
     return replace(state, scales=scales, tuned=history.count)
