@@ -35,6 +35,10 @@ _NEAR_LENGTHS = (0.35, 0.6, 1.0, 1.6, 2.8)
 _NEAR_WEIGHTS = (0.3, 0.55, 1.0, 1.8, 3.3)
 
 
+#: Noise hides the finer differences.
+_UNDER_NOISE = (Kernel.KINKED, Kernel.SMOOTH)
+
+
 class Shape(Enum):
     """Which linear prior the model leans on."""
 
@@ -127,7 +131,7 @@ class Fitter:
             if self.sketch is not None:
                 size = np.sqrt(np.einsum("ij,ij->j", slopes, slopes))
                 slopes = (slopes / np.where(size > 0.0, size, 1.0)) @ self.sketch
-            kernels = tuple(Kernel)
+            kernels = tuple(Kernel) if variance == 0.0 else _UNDER_NOISE
             return fit_kernels(seen, slopes, start, variance, kernels)
         factor = _factor(seen, start[0] if start else Scales(float(np.median(seen.lengths)), 1.0, 0.0))
         prior, latent = self._prior(shape, _Sample(seen, history.answers[centre], slopes, factor), prior)

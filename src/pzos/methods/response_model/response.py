@@ -85,6 +85,12 @@ class ResponseModel:
         """Return the model with the corners at the bounds rounded off."""
         return replace(self, bounds=replace(self.bounds, rounding=rounding))
 
+    def deviation(self, x: Vector) -> float:
+        """Return the root mean square, over the entries of y, of how far an answer at x may lie from M(x)."""
+        if self.variances.size == 0:
+            return float("inf")
+        return float(np.sqrt(max(self.spread(x)[0], 0.0) * np.mean(self.variances) + self.scales.variance))
+
     def response_and_pull(self, x: Vector) -> tuple[Vector, Pull]:
         """Return the clipped M(x), and the map g -> (dM/dx)' g there."""
         s = self._offset(x)

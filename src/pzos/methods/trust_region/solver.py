@@ -59,6 +59,9 @@ _FEW_DECISIONS = 60
 #: How far beside the centre the followers are asked whether they repeat themselves, in trust radii.
 _BESIDE = 1e-5
 _STEEPER = 5.0
+#: An answer so many deviations off, and by this share of how much answers vary, is asked for once more; the second
+#: agrees with the first if it differs by less than this share of the surprise.
+_WILD, _NOTABLE, _AGREES = 8.0, 1e-2, 0.1
 _CERTIFIED_SHARE = 0.01
 
 
@@ -102,20 +105,22 @@ class CompositeTrustRegion:
             return TrialPlan((state.x,), (Kind.START.purpose,), Kind.START)
         unmeasured = state.exact is False and history.freedom == 0
         if unmeasured or (state.suspect and state.exact is None):
-            return TrialPlan((_beside(task, state),), (Kind.REPEAT.purpose,), Kind.REPEAT)
+            return TrialPlan((_beside(task, state, state.x),), (Kind.REPEAT.purpose,), Kind.REPEAT)
+        if state.surprise is not None:
+            return TrialPlan((_beside(task, state, state.surprise),), (Kind.CHECK.purpose,), Kind.CHECK)
         rivals = models(task, state, self.points, state.shapes, state.priors, state.step % _REFIT == 0)
         model = rivals[state.shapes[0]]
         move = self._move(task, state, model, state.radius)
         doubt = _doubt(task, state, model)
-        free = not state.rough and state.shapes[0] is Shape.FREE and state.unstructured
+        free = state.shapes[0] is Shape.FREE and state.unstructured
         unseen = self._unseen_worth(task, state, model, move, doubt) if free else None
         if unseen is not None:
             kind, point = Kind.EXPLORE, _explored(task, state, model, unseen)
         elif move.predicted <= _negligible(state) or move.size < 1e-9 * state.scale:
             kind, point = Kind.PROBE, _probe(task, state, model, 0)
-        elif state.rough and move.predicted < state.slack and state.step % 2:
+        elif state.rough and state.step % 2 and (move.predicted < state.slack or (state.jumps > 0 < state.losses)):
             kind, point = Kind.SURVEY, _survey(task, state, move.x)
-        elif free and history.count > task.known.dimension and doubt > 0.0:
+        elif free and not state.rough and history.count > task.known.dimension and doubt > 0.0:
             kind, move = Kind.TRIAL, self._hopeful(task, state, model, move, doubt)
             point = move.x
         else:
@@ -126,7 +131,8 @@ class CompositeTrustRegion:
         purposes = (kind.purpose,) + (Purpose.TRIAL,) * len(further)
         predictions = {shape: rival.clipped(point) for shape, rival in rivals.items()}
         priors = {shape: rival.prior for shape, rival in rivals.items()}
-        return TrialPlan((point, *further), purposes, kind, move, predictions, priors)
+        deviation = model.deviation(point)
+        return TrialPlan((point, *further), purposes, kind, move, predictions, priors, deviation)
 
     def _move(self, task: Task, state: RegionState, model: ResponseModel, radius: float) -> Move:
         known, region = task.known, _region(task, state, radius)
@@ -312,7 +318,7 @@ def _worth_exploring(
 def _explored(task: Task, state: RegionState, model: ResponseModel, unseen: Vector) -> Vector:
     """Return a point close to the centre in a direction never asked: a clean slope, taken where F looks lower."""
     known = task.known
-    region, share = _region(task, state), _NEAR * 3.0 ** min(state.flat, 6)
+    region, share = _region(task, state), (1.0 if state.rough else _NEAR) * 3.0 ** min(state.flat, 6)
     objective = on_model(known.leader, known.sign, model)
     points = [region.at(sign * share, unseen) for sign in (1.0, -1.0)]
     moved = [region.size(point) for point in points]
@@ -321,12 +327,12 @@ def _explored(task: Task, state: RegionState, model: ResponseModel, unseen: Vect
     return points[int(np.argmin([objective(point)[0] for point in points]))]
 
 
-def _beside(task: Task, state: RegionState) -> Vector:
-    """Return a point so close to the centre that a continuous response can hardly tell them apart."""
+def _beside(task: Task, state: RegionState, x: Vector) -> Vector:
+    """Return a point so close to x that a continuous response can hardly tell them apart; x itself under noise."""
     if state.exact is False:
-        return state.x
+        return x
     direction = task.keys.direction(state.step, 0, state.x.size, Role.PROBE)
-    return _region(task, state).at(_BESIDE, direction / float(np.abs(direction).max()))
+    return replace(_region(task, state), centre=x).at(_BESIDE, direction / float(np.abs(direction).max()))
 
 
 def _anywhere(task: Task, state: RegionState) -> Vector:
@@ -356,12 +362,15 @@ def judged(task: Task, state: RegionState, plan: TrialPlan, told: Told, points: 
     unmoved = bool((y == history.answers[state.centre]).all())
     if plan.kind is Kind.REPEAT:
         return _repeated(task, state, x, y)
+    if plan.kind is Kind.CHECK:
+        return _checked(task, state, y)
+    state = _surprised(state, plan, x, y)
     for x, y in told:
         history = history.append(x, y)
     probes = state.probes + 1 if plan.kind is Kind.PROBE else 0
     state = replace(state, history=history, contest=contest, suspect=False, probes=probes)
     state = replace(state, flat=state.flat + 1 if unmoved else 0)
-    state = replace(state, jumps=0.0 if state.exact is False else history.jumpiness())
+    state = replace(state, jumps=0.0 if state.exact is False else max(history.jumpiness(), state.blur))
     if state.rough:
         state = _judged_noisy(task, state, plan, told, points)
     else:
@@ -386,6 +395,30 @@ def _repeated(task: Task, state: RegionState, x: Vector, y: Vector) -> RegionSta
     history = history.append(state.x if noisy else x, y)
     value = task.known.leader.value(state.x, history.answers[state.centre])
     return replace(state, history=history, exact=not noisy, suspect=False, value=value, tuned=0 if noisy else state.tuned)
+
+
+def _surprised(state: RegionState, plan: TrialPlan, x: Vector, y: Vector) -> RegionState:
+    """Note an answer that is many deviations away from what the model expected: it will be asked for once more."""
+    guess = plan.predictions.get(state.shapes[0])
+    if guess is None or state.past.count < _SUSPECT_FROM or x is not plan.points[0]:
+        return state
+    miss = float(np.sqrt(np.mean((y - guess) ** 2)))
+    spread = float(np.sqrt(np.mean(np.var(state.past.answers, axis=0))))
+    wild = miss > _WILD * plan.deviation and miss > _NOTABLE * spread
+    return replace(state, surprise=x, miss=miss) if wild else state
+
+
+def _checked(task: Task, state: RegionState, y: Vector) -> RegionState:
+    """Conclude from a second answer to a surprising query whether the first was right; else it takes its place."""
+    leader, sign, history = task.known.leader, task.known.sign, state.past
+    row = None if state.surprise is None else history.index_of(state.surprise)
+    state = replace(state, surprise=None, tuned=0)
+    if row is None or float(np.sqrt(np.mean((y - history.answers[row]) ** 2))) <= _AGREES * state.miss:
+        return state
+    history = history.replaced(row, y)
+    values = [sign * leader.value(x, y) for x, y in zip(history.points, history.answers, strict=True)]
+    best = int(np.argmin(values))
+    return replace(state, history=history, x=history.points[best], value=sign * values[best], centre=best)
 
 
 def _judged_exact(task: Task, state: RegionState, plan: TrialPlan, told: Told) -> RegionState:
@@ -419,7 +452,8 @@ def _judged_noisy(task: Task, state: RegionState, plan: TrialPlan, told: Told, p
     noise = sigma * float(np.sqrt(dot(here.grad_y, here.grad_y)))  # of F, to first order
     slack, slope = 0.5 * noise, state.past.steepness(state.centre, state.variance)
     # Below this radius the answers change by less than the noise.
-    floor = max(smallest_radius(state), sigma / slope) if slope > 0 else smallest_radius(state)
+    reach = (4.0 if state.jumps > 0.0 else 1.0) * sigma
+    floor = max(smallest_radius(state), reach / slope) if slope > 0 else smallest_radius(state)
     radius = state.radius
     if plan.kind is Kind.TRIAL:
         ratio = (centre - trial + slack) / (plan.move.predicted + slack)

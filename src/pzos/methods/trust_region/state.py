@@ -32,6 +32,9 @@ _MARGIN = float(os.environ.get('PZ_M','2.5'))
 _TRAILING_AFTER = 6
 _ROUNDS = 15
 _CHANCES = 3
+#: After so many failures in a row the answers may contradict each other: by a noise that nothing else has shown, of
+#: at least this share of how much they vary.
+_CONTRADICTED, _BLUR = 5, 1e-4
 
 
 class Kind(Enum):
@@ -42,6 +45,7 @@ class Kind(Enum):
     PROBE = "a direction the model knows least about"
     EXPLORE = "a direction that was never asked"
     SURVEY = "a corner of the region: under noise only far points tell slopes"
+    CHECK = "a surprising answer once more: was it right?"
     REPEAT = "the centre once more: do the followers repeat themselves?"
 
     @property
@@ -62,6 +66,7 @@ class TrialPlan(Plan):
     move: Move = _NO_MOVE
     predictions: Mapping[Shape, Vector] = field(default_factory=dict)
     priors: Mapping[Shape, LinearPrior] = field(default_factory=dict)
+    deviation: float = np.inf
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +143,9 @@ class RegionState:
     losses: int = 0
     trials: int = 0
     succeeded: bool = False
+    surprise: Vector | None = None
+    miss: float = 0.0
+    blur: float = 0.0
     jumps: float = 0.0
 
     @property
@@ -279,8 +287,11 @@ def _sketch(keys: Keys, size: int) -> Matrix | None:
 
 
 def retuned(task: Task, state: RegionState, points: int | None) -> RegionState:
-    """Refit the scales of the process when the history has grown by a quarter."""
+    """Refit the scales of the process when the history has grown by a quarter, or when its promises keep failing."""
     history = state.past
+    contradicted = not state.rough and state.unstructured and state.losses >= _CONTRADICTED
+    if contradicted and history.count >= state.tuned + _CONTRADICTED:
+        state = replace(state, tuned=0)
     if history.count < 2 or history.count < _REFIT * state.tuned:
         return state
     fit = replace(fitter(task, history, points), sketch=_sketch(task.keys, history.answers.shape[1]))
@@ -288,4 +299,10 @@ def retuned(task: Task, state: RegionState, points: int | None) -> RegionState:
     for shape in dict.fromkeys((*state.contest.running, Shape.FREE)):
         start = () if history.count <= _GRID_UP_TO else scales.get(shape, ())
         scales[shape] = fit.tune(history, state.centre, shape, start, state.least_variance, state.priors.get(shape))
+    if contradicted and history.count > task.known.dimension:
+        least = _BLUR**2 * float(np.mean(np.var(history.answers, axis=0)))
+        blurred = fit.tune(history, state.centre, Shape.FREE, (), least, None)
+        if blurred[0].variance > least:
+            scales[Shape.FREE] = blurred
+            state = replace(state, blur=least, jumps=least)
     return replace(state, scales=scales, tuned=history.count)
