@@ -111,6 +111,15 @@ class History:
         answers[row] = y
         return replace(self, answers=answers)
 
+    def thinned(self, first: int, apart: float) -> History:
+        """Return a part of the history, no two points of it closer than ``apart``, row ``first`` among them as row 0."""
+        kept = [first]
+        for row in range(self.count):
+            offsets = np.abs(self.points[kept] - self.points[row]) / self.sizes
+            if float(offsets.max(axis=1).min()) > apart:
+                kept.append(row)
+        return replace(self, points=self.points[kept], answers=self.answers[kept], repeats=self.repeats[kept])
+
     def nearest(self, centre: int, limit: int) -> Indices:
         """Return the rows of the ``limit`` points nearest to row ``centre``, without it, oldest first."""
         offsets = (self.points - self.points[centre]) / self.sizes

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import cho_solve
+from scipy.linalg import cho_solve, solve_triangular
 
 from pzos.base.types import Matrix, Vector
 from pzos.methods.response_model.bounds import Bounds
@@ -84,6 +84,17 @@ class ResponseModel:
     def rounded(self, rounding: float) -> ResponseModel:
         """Return the model with the corners at the bounds rounded off."""
         return replace(self, bounds=replace(self.bounds, rounding=rounding))
+
+    def at_many(self, points: Matrix) -> tuple[Matrix, Vector]:
+        """Return the clipped M and the variance of the process (see ``spread``) at every row."""
+        offsets = (points - self.centre) / self.geometry.sizes
+        values = np.array([self._covariances(s).values for s in offsets])
+        shown = self.base + self.prior.apply(offsets) + values @ self.weights
+        variances = np.array([self._prior_variance(s)[0] for s in offsets])
+        if self.factor is not None:
+            white = solve_triangular(self.factor, (values / self.geometry.lengths).T, lower=True, check_finite=False)
+            variances -= np.einsum("ij,ij->j", white, white)
+        return np.array([self.bounds.show(row)[0] for row in shown]), np.maximum(variances, 0.0)
 
     def deviation(self, x: Vector) -> float:
         """Return the root mean square, over the entries of y, of how far an answer at x may lie from M(x)."""

@@ -17,16 +17,18 @@ import numpy as np
 from pzos.base.checks import check_fields, checked, one_of, positive, whole
 from pzos.base.keys import Role
 from pzos.base.threads import one_blas_thread
-from pzos.base.types import LeaderValue, Purpose, Vector, dot
+from pzos.base.types import LeaderValue, Matrix, Purpose, Vector, dot
 from pzos.methods.estimators import Answers, Plan, of_kind
 from pzos.methods.response_model.fit import Shape
-from pzos.methods.response_model.history import History, first
+from pzos.methods.response_model.history import first
 from pzos.methods.response_model.response import ResponseModel
 from pzos.methods.solver import Foresight, Outcome, Stop, Task
-from pzos.methods.trust_region.state import Kind, RegionState, TrialPlan, models, opening_contest, point_limit, retuned
+from pzos.methods.trust_region.state import Kind, RegionState, TrialPlan, models, opening_contest, point_limit, retuned, wide_model
 from pzos.methods.trust_region.subproblem import (
     Move,
+    Objective,
     Region,
+    bounds_of,
     first_radius,
     minimise,
     on_model,
@@ -55,13 +57,16 @@ _NEAR = float(os.environ.get('PZ_N','0.2'))
 _TRIALS_BEFORE = 4
 
 _LOST = int(os.environ.get('PZ_LOST','1'))
-_FEW_DECISIONS = 60
+_FEW_DECISIONS = 40
 #: How far beside the centre the followers are asked whether they repeat themselves, in trust radii.
 _BESIDE = 1e-5
 _STEEPER = 5.0
 #: An answer so many deviations off, and by this share of how much answers vary, is asked for once more; the second
 #: agrees with the first if it differs by less than this share of the surprise.
 _WILD, _NOTABLE, _AGREES = 8.0, 1e-2, 0.1
+#: After so many steps that gained less than this share of all that was gained, spare queries look far away.
+_IDLE, _GAINS, _LOOKS, _CANDIDATES = 8, float(os.environ.get('PZ_G','1e-3')), int(os.environ.get('PZ_LOOKS','4')), 3000
+_AFRESH, _NOTHING, _APART = 0.3, 1e-7, 0.05
 _CERTIFIED_SHARE = 0.01
 
 
@@ -114,7 +119,9 @@ class CompositeTrustRegion:
         doubt = _doubt(task, state, model)
         free = state.shapes[0] is Shape.FREE and state.unstructured
         unseen = self._unseen_worth(task, state, model, move, doubt) if free else None
-        if unseen is not None:
+        if model.factor is not None and state.unstructured and _looks_far(state):
+            kind, point = Kind.LOOK, _far_look(task, state, self.points)
+        elif unseen is not None:
             kind, point = Kind.EXPLORE, _explored(task, state, model, unseen)
         elif move.predicted <= _negligible(state) or move.size < 1e-9 * state.scale:
             kind, point = Kind.PROBE, _probe(task, state, model, 0)
@@ -165,18 +172,10 @@ class CompositeTrustRegion:
         known = task.known
         objective = on_model(known.leader, known.sign, model)
 
-        def hopeful(x: Vector) -> tuple[float, Vector]:
-            value, gradient = objective(x)
-            variance, slope = model.spread(x)
-            deviation = _HOPE * doubt * np.sqrt(variance)
-            if variance <= 1e-14:
-                return value - deviation, gradient
-            return value - deviation, gradient - (0.5 * deviation / variance) * slope
-
         signs = task.keys.generator(Role.REGION, state.step).uniform(-1.0, 1.0, state.x.size)
         region = _region(task, state)
         start = known.domain.project(move.x + 1e-3 * state.radius * signs * region.sizes)
-        x = minimise(hopeful, region, self.iterations, start).x
+        x = minimise(hopeful(objective, model, _HOPE * doubt), region, self.iterations, start).x
         here, there = objective(state.x)[0], objective(x)[0]
         return Move(x, here - there, region.size(x))
 
@@ -225,6 +224,7 @@ class CompositeTrustRegion:
         return replace(
             state,
             value=value,
+            first=value,
             history=first(known.x0, y, sizes),
             radius=scale if self.radius is None else self.radius,
             scale=scale if self.radius is None else self.radius,
@@ -318,13 +318,83 @@ def _worth_exploring(
 def _explored(task: Task, state: RegionState, model: ResponseModel, unseen: Vector) -> Vector:
     """Return a point close to the centre in a direction never asked: a clean slope, taken where F looks lower."""
     known = task.known
-    region, share = _region(task, state), (1.0 if state.rough else _NEAR) * 3.0 ** min(state.flat, 6)
+    region, share = _region(task, state), _telling_share(state) * 3.0 ** min(state.flat, 6)
     objective = on_model(known.leader, known.sign, model)
     points = [region.at(sign * share, unseen) for sign in (1.0, -1.0)]
     moved = [region.size(point) for point in points]
     if min(moved) < 0.1 * max(moved):
         return points[int(np.argmax(moved))]
     return points[int(np.argmin([objective(point)[0] for point in points]))]
+
+
+def _looks_far(state: RegionState) -> bool:
+    """Tell whether it is the turn of far looks: after some idle steps, in turns with local ones."""
+    idle = state.idle - min(_IDLE, state.x.size)
+    local = _LOOKS if idle < 4 * _LOOKS else 1
+    return idle >= 0 and idle % (_LOOKS + local) < _LOOKS and state.x.size <= _FEW_DECISIONS
+
+
+def _telling_share(state: RegionState) -> float:
+    """Return how many trust radii away an answer tells a slope: near for a clean one, further out under noise."""
+    if not state.rough:
+        return _NEAR
+    slope = state.past.steepness(state.centre, state.variance)
+    telling = 4.0 * float(np.sqrt(state.variance)) / max(slope * state.radius, 1e-300)
+    return min(max(telling, _NEAR), 1.0)
+
+
+def _far_look(task: Task, state: RegionState, limit: int | None) -> Vector:
+    """Return a point anywhere in the set where F may be lowest: on the model, less a deviation of what it does not know.
+
+    The best of random points (in the box, at its corners, around the best point), and what is best near it.
+    """
+    known, sizes = task.known, state.past.sizes
+    reach = max(float(np.max(np.abs(state.x - known.x0) / sizes)), state.scale)
+    model = wide_model(task, state, _APART * reach, limit)
+    points = np.array([known.domain.project(x) for x in _candidates(task, state, reach)])
+    answers, variances = model.at_many(points)
+    scores, doubts = np.full(len(points), np.inf), np.zeros(len(points))
+    for k, (x, y) in enumerate(zip(points, answers, strict=True)):
+        try:
+            with np.errstate(all="ignore"):
+                at = known.leader(x, y)
+        except (ArithmeticError, ValueError):
+            continue
+        doubts[k] = np.sqrt(np.maximum(model.variances, 0.0) @ (at.grad_y * at.grad_y))
+        scores[k] = known.sign * at.value - doubts[k] * np.sqrt(variances[k])
+    best = int(np.argmin(scores))
+    region = Region(points[best], 0.5 * reach, sizes, known.domain)
+    lowered = hopeful(on_model(known.leader, known.sign, model), model, float(doubts[best]))
+    return minimise(lowered, region, 8).x
+
+
+def _candidates(task: Task, state: RegionState, reach: float) -> Matrix:
+    """Draw points all over a bounded box, at its corners, and around the best point as far as the search has come."""
+    n = state.x.size
+    draw = task.keys.generator(Role.REGION, state.step, 1)
+    count = int(min(max(_CANDIDATES / n, 10), 100))
+    around = state.x + reach * state.past.sizes * draw.standard_normal((count, n))
+    bounds = bounds_of(task.known.domain, n)
+    if bounds is None or not np.isfinite(bounds[1] - bounds[0]).all():
+        return around
+    width = bounds[1] - bounds[0]
+    inside = bounds[0] + width * draw.random((count, n))
+    corners = bounds[0] + width * np.round(draw.random((count, n)))
+    return np.concatenate([around, inside, corners])
+
+
+def hopeful(objective: Objective, model: ResponseModel, doubt: float) -> Objective:
+    """Return f on the model less ``doubt`` times the deviation of the process."""
+
+    def lowered(x: Vector) -> tuple[float, Vector]:
+        value, gradient = objective(x)
+        variance, slope = model.spread(x)
+        deviation = doubt * float(np.sqrt(variance))
+        if variance <= 1e-14:
+            return value - deviation, gradient
+        return value - deviation, gradient - (0.5 * deviation / variance) * slope
+
+    return lowered
 
 
 def _beside(task: Task, state: RegionState, x: Vector) -> Vector:
@@ -371,10 +441,18 @@ def judged(task: Task, state: RegionState, plan: TrialPlan, told: Told, points: 
     state = replace(state, history=history, contest=contest, suspect=False, probes=probes)
     state = replace(state, flat=state.flat + 1 if unmoved else 0)
     state = replace(state, jumps=0.0 if state.exact is False else max(history.jumpiness(), state.blur))
+    before = task.known.sign * state.value
     if state.rough:
         state = _judged_noisy(task, state, plan, told, points)
     else:
         state = _judged_exact(task, state, plan, told)
+    gain, gained = before - task.known.sign * state.value, task.known.sign * (state.first - state.value)
+    if gain > _GAINS * gained:
+        state = replace(state, idle=0)
+    elif plan.kind is not Kind.TRIAL or state.losses > 0 or plan.move.predicted < _NOTHING * gained:
+        state = replace(state, idle=state.idle + 1)
+    if plan.kind is Kind.LOOK and gain > 0.0:
+        state = replace(state, radius=max(state.radius, _AFRESH * state.scale))
     kept, centre = history.trimmed(state.centre, _SPARE * point_limit(task.known.dimension, points))
     return replace(state, history=kept, centre=centre)
 

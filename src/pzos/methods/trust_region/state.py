@@ -45,6 +45,7 @@ class Kind(Enum):
     PROBE = "a direction the model knows least about"
     EXPLORE = "a direction that was never asked"
     SURVEY = "a corner of the region: under noise only far points tell slopes"
+    LOOK = "far away, where F may be lower still"
     CHECK = "a surprising answer once more: was it right?"
     REPEAT = "the centre once more: do the followers repeat themselves?"
 
@@ -143,6 +144,8 @@ class RegionState:
     losses: int = 0
     trials: int = 0
     succeeded: bool = False
+    first: float = _NAN
+    idle: int = 0
     surprise: Vector | None = None
     miss: float = 0.0
     blur: float = 0.0
@@ -252,6 +255,14 @@ def models(
     return {
         shape: fit(history, state.centre, shape, state.leading(shape), priors.get(shape), refit) for shape in shapes
     }
+
+
+def wide_model(task: Task, state: RegionState, apart: float, points: int | None) -> ResponseModel:
+    """Return a model of the whole response: of answers some way apart, so that the many near the centre do not lead."""
+    part = state.past.thinned(state.centre, apart)
+    fit = fitter(task, part, points)
+    scales = fit.tune(part, 0, Shape.FREE, (), state.least_variance)
+    return fit.fit(part, 0, Shape.FREE, scales[0])
 
 
 def point_limit(dimension: int, points: int | None) -> int:
