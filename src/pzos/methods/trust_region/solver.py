@@ -54,7 +54,7 @@ _SPARE = 2
 _HOPE = 0.3
 _OUTWEIGHS = 0.3
 _NEAR = float(os.environ.get('PZ_N','0.2'))
-_TRIALS_BEFORE = 4
+_TRIALS_BEFORE = 6
 
 _LOST = int(os.environ.get('PZ_LOST','1'))
 _FEW_DECISIONS = 40
@@ -427,8 +427,17 @@ def judged(task: Task, state: RegionState, plan: TrialPlan, told: Told, points: 
     if plan.kind is not Kind.REPEAT and x is plan.points[0] and history.count > 1:
         change = float(np.linalg.norm(y - history.answers[state.centre]))
         if change > 4.0 * np.sqrt(state.variance * y.size):  # else noise would be the judge
-            missed = {shape: float(np.linalg.norm(guess - y)) for shape, guess in plan.predictions.items()}
-            contest = contest.observe({shape: miss / max(change, 1e-300) for shape, miss in missed.items()})
+            missed = {shape: float(np.linalg.norm(guess - y)) / max(change, 1e-300) for shape, guess in plan.predictions.items()}
+            if plan.kind is Kind.TRIAL:
+                v = task.known.leader.value(x, y)
+                span = max(abs(v - state.value), abs(plan.move.predicted), 1e-300)
+                for shape, guess in plan.predictions.items():
+                    try:
+                        e = abs(task.known.leader.value(x, guess) - v) / span
+                    except (ArithmeticError, ValueError):
+                        e = 10.0
+                    missed[shape] = float(np.sqrt(missed[shape] * min(e, 100.0)))
+            contest = contest.observe(missed)
     unmoved = bool((y == history.answers[state.centre]).all())
     if plan.kind is Kind.REPEAT:
         return _repeated(task, state, x, y)
@@ -567,7 +576,8 @@ def next_radius(state: RegionState, size: float, ratio: float, floor: float) -> 
         shrunk = _SHRINK * min(state.radius, size)
         if state.unstructured:
             kept = 0.3 if state.succeeded else 0.1
-            factor = _SHRINK if state.succeeded else min(max(0.5 / (1.0 - ratio), kept), _SHRINK)
+            worse = ratio < float(os.environ.get('PZ_W','-1.0'))
+            factor = _SHRINK if state.succeeded and not worse else min(max(0.5 / (1.0 - ratio), kept), _SHRINK)
             shrunk = max(factor * min(state.radius, size), kept * state.radius)
         return max(shrunk, floor)
     if ratio > 0.7 and size > 0.99 * state.radius:
