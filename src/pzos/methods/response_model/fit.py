@@ -32,6 +32,8 @@ _MARGIN = 0.1
 #: How many times noise may turn out to be ten times as large as it was seen.
 _DECADES = 4
 _NEAR_LENGTHS = (0.35, 0.6, 1.0, 1.6, 2.8)
+#: Beyond this the linear part has no say at all.
+_HEAVIEST = 1e3
 _NEAR_WEIGHTS = (0.3, 0.55, 1.0, 1.8, 3.3)
 
 
@@ -310,4 +312,4 @@ def _refined(best: Callable[[Sequence[Scales]], Scales], start: Scales) -> Scale
         return best([replace(start, weight=weight) for weight in (0.0, 0.1, 0.5)])
     if start.kernel is not Kernel.QUADRATIC:
         start = best([replace(start, length=start.length * r) for r in _NEAR_LENGTHS])
-    return best([replace(start, weight=start.weight * r) for r in _NEAR_WEIGHTS])
+    return best([replace(start, weight=min(start.weight * r, _HEAVIEST)) for r in _NEAR_WEIGHTS])

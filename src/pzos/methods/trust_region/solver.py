@@ -126,7 +126,7 @@ class CompositeTrustRegion:
         elif move.predicted <= _negligible(state) or move.size < 1e-9 * state.scale:
             kind, point = Kind.PROBE, _probe(task, state, model, 0)
         elif state.rough and state.step % 2 and (move.predicted < state.slack or (state.jumps > 0 < state.losses)):
-            kind, point = Kind.SURVEY, _survey(task, state, move.x)
+            kind, point = Kind.SURVEY, _survey(task, state, move.x) if state.exact is False else _anywhere(task, state)
         elif free and not state.rough and history.count > task.known.dimension and doubt > 0.0:
             kind, move = Kind.TRIAL, self._hopeful(task, state, model, move, doubt)
             point = move.x
@@ -491,7 +491,7 @@ def _surprised(state: RegionState, plan: TrialPlan, x: Vector, y: Vector) -> Reg
         return state
     miss = float(np.sqrt(np.mean((y - guess) ** 2)))
     spread = float(np.sqrt(np.mean(np.var(state.past.answers, axis=0))))
-    wild = miss > _WILD * plan.deviation and miss > _NOTABLE * spread
+    wild = miss > _WILD * plan.deviation > 0.0 and miss > _NOTABLE * spread
     return replace(state, surprise=x, miss=miss) if wild else state
 
 
@@ -518,7 +518,7 @@ def _judged_exact(task: Task, state: RegionState, plan: TrialPlan, told: Told) -
         ratio = (current - values[0]) / max(plan.move.predicted, 1e-300)
         state = tried(state, ratio)
         radius = next_radius(state, plan.move.size, ratio, smallest_radius(state))
-        suspect = ratio < 0.1 and state.exact is None and state.past.count >= _SUSPECT_FROM
+        suspect = state.losses >= int(os.environ.get('PZ_S','1')) and state.exact is None and state.past.count >= _SUSPECT_FROM
     best = int(np.argmin(values))
     if plan.kind is Kind.PROBE and values[best] >= current:
         radius = max(_SHRINK * radius, smallest_radius(state))  # look closer: what is left to gain may be small
