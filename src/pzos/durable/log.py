@@ -25,7 +25,7 @@ from pzos.base.frames import NOTHING_BEFORE, Frame, as_array, as_bytes, framed, 
 from pzos.base.types import Purpose, Query, Response, Vector
 from pzos.durable.lock import busy, holder, let_go, lock_out_writers, open_to_read, open_to_write
 from pzos.durable.old_format import OLD_MARK, read_old
-from pzos.study.events import Event, is_closing
+from pzos.study.events import Event, is_closing, without
 
 #: Written into each header; a file of another format is refused.
 FORMAT = 2
@@ -33,6 +33,8 @@ _HEADER, _NOTE, _ASKED, _ANSWERED = b"h", b"n", b"q", b"a"
 # kind; step, index; gap, seconds, elapsed; how many bytes of purpose, x, y, failure, retried follow
 _EVENT = struct.Struct("<cqqddd5I")
 _NO_ANSWER = Response(0, 0, as_array(b""))
+#: How many events may be looked through for answers that were taken back; opening a file must not take for ever.
+_MOST_LOOKED_THROUGH = 10**7
 
 
 class StoredAnswer(NamedTuple):
@@ -54,35 +56,41 @@ class StoredAnswer(NamedTuple):
 class Contents:
     """What a study file says: its header (None if it was lost), its events, and notes between them.
 
-    A note has a kind: ``opened`` (by whom, on which machine), ``stopped`` (why). Kinds that are not known are kept, so
-    that later versions may have more (an answer withdrawn, a certificate).
+    A note has a kind: ``opened`` (by whom, on which machine), ``closed`` (why), ``withdrawn`` (which answer, and why).
+    Kinds that are not known are kept, so that later versions may have more. ``events`` are what stands: without answers
+    that were taken back.
     """
 
     def __init__(self) -> None:
         self.header: dict[str, Any] | None = None
         self.events: list[Event] = []
         self.notes: list[dict[str, Any]] = []
+        self.withdrawn = 0
+        self._looked_through = 0
 
     @property
     def answers(self) -> list[StoredAnswer]:
-        """Return what was told, in the order of telling."""
+        """Return the answers of the run, in the order of telling."""
         return stored_answers(self.events)
+
+    @property
+    def aside(self) -> int:
+        """Return how many answers were set aside when one they depend on was taken back."""
+        return sum(event.aside is not None for event in self.events)
 
     @property
     def stop(self) -> str:
         """Return why the study has ended, as its last writer noted; empty if it may go on."""
-        sessions = self._sessions
-        return str(sessions[-1].get("stop", "")) if sessions else ""
-
-    @property
-    def _sessions(self) -> list[dict[str, Any]]:
-        return [note for note in self.notes if note.get("kind") in ("opened", "closed")]
+        return str(self._last_note("opened", "closed", "withdrawn").get("stop", ""))
 
     @property
     def writer(self) -> dict[str, Any]:
         """Return what the present writer noted of himself, as far as the file tells: nothing once he closed it."""
-        sessions = self._sessions
-        return sessions[-1] if sessions and sessions[-1]["kind"] == "opened" else {}
+        session = self._last_note("opened", "closed")
+        return session if session.get("kind") == "opened" else {}
+
+    def _last_note(self, *kinds: str) -> dict[str, Any]:
+        return next((note for note in reversed(self.notes) if note.get("kind") in kinds), {})
 
     @property
     def being_written(self) -> bool:
@@ -106,8 +114,20 @@ class Contents:
             self.header = said
         elif kind == _NOTE and isinstance(said, dict):
             self.notes.append(said)
+            if said.get("kind") == "withdrawn":
+                self._take_back(said.get("step"), said.get("index"))
         else:
             raise ValueError("no study writes such a frame")
+
+    def _take_back(self, step: Any, index: Any) -> None:
+        if not isinstance(step, int) or not isinstance(index, int):
+            raise ValueError("it takes back an answer without an address")
+        self._looked_through += len(self.events)
+        if self._looked_through > _MOST_LOOKED_THROUGH:
+            raise ValueError("more answers are taken back than in any study")
+        with contextlib.suppress(InvalidInput):  # of a damaged file the answer itself may be lost
+            self.events = without(self.events, step, index)
+            self.withdrawn += 1
 
 
 class Log:
@@ -174,8 +194,7 @@ class Log:
 
     def append(self, query: Query, response: Response, elapsed: float) -> None:
         """Write one answer or failure with the point it was asked at, and return when it is on the disk."""
-        if self.read_only:
-            raise InvalidInput(f"{self.path}: was opened read-only: expected no answers; open it without read_only")
+        self._require_writing()
         if query.step != self._step:
             self._step, self._told = query.step, {}
         key = query.index, query.purpose, as_bytes(query.x)
@@ -188,8 +207,23 @@ class Log:
             # the study turned the first answer back because its leader failed
             raise InvalidAnswer(
                 f"query {query.step}.{query.index}: was already answered differently: expected the answer in the file; "
-                "open the study again"
+                "take that one back first: study.withdraw(query)"
             )
+
+    def withdraw(self, step: int, index: int, why: str) -> list[Event]:
+        """Write down that the answer to ``step.index`` was taken back, and return the events that then stand."""
+        self._require_writing()
+        again = Contents()
+        for frame in scan(read_from(self._descriptor, 0)[: self._end]):
+            again.take(frame.payload)
+        left = without(again.events, step, index)
+        self.note("withdrawn", step=step, index=index, why=why)
+        self._told.clear()
+        return left
+
+    def _require_writing(self) -> None:
+        if self.read_only:
+            raise InvalidInput(f"{self.path}: was opened read-only: expected no changes; open it without read_only")
 
     def opened(self, **facts: Any) -> None:
         """Note that this process writes from now on, until it closes the study."""
@@ -258,8 +292,8 @@ class Log:
 # ---- opening ----------------------------------------------------------------------------------------------------
 
 
-def create(path: Path, header: dict[str, Any] | None, known: Contents | None = None) -> Log:
-    """Make a new study file, whole or not at all, and open it for writing; ``known`` is what it begins with."""
+def create(path: Path, header: dict[str, Any] | None, known: Sequence[bytes] = ()) -> Log:
+    """Make a new study file, whole or not at all, and open it for writing; ``known`` are frames it begins with."""
     draft = path.with_name(f"{path.name}.{secrets.token_hex(4)}.new")
     try:
         log = Log(path, open_to_write(draft, new=True), read_only=False)
@@ -271,8 +305,8 @@ def create(path: Path, header: dict[str, Any] | None, known: Contents | None = N
             log.note("recovered")
         else:
             log.adopt(header)
-        if known is not None:
-            log.write([*map(_said, known.notes), *map(_packed, known.events)])
+        if known:
+            log.write(list(known))
         _give_name(draft, path)
     except BaseException as error:
         log.close()
@@ -341,22 +375,35 @@ def _writer_of(path: Path) -> dict[str, Any]:
     return {}
 
 
+def take_back(path: Path, step: int, index: int, why: str) -> Contents:
+    """Take one answer of a study back, also of one that cannot be replayed because of it; returns what stands then."""
+    log = open_log(path)
+    try:
+        log.contents.events = log.withdraw(step, index, why)
+    finally:
+        log.close()
+    return log.contents
+
+
 # ---- damage -----------------------------------------------------------------------------------------------------
 
 
-def salvage(data: bytes) -> Contents:
-    """Return everything intact in the bytes of a study file, in the order in which it was written.
+def salvage(data: bytes) -> tuple[Contents, list[bytes]]:
+    """Return everything intact in the bytes of a study file, in the order in which it was written, and its frames.
 
     Where frames of several studies are mixed, those of one are taken: the one that has most.
     """
-    intact, found = list(scan(data)), Contents()
+    intact, found, taken = list(scan(data)), Contents(), list[bytes]()
     counts = Counter(frame.file for frame in intact)
     study = max(counts, key=counts.__getitem__, default=b"")
     frames = {frame.number: frame for frame in reversed(intact) if frame.file == study}
     for number in sorted(frames):
         with contextlib.suppress(ValueError, struct.error):
-            found.take(frames[number].payload)
-    return found
+            payload = frames[number].payload
+            found.take(payload)
+            if payload[:1] != _HEADER:
+                taken.append(bytes(payload))
+    return found, taken
 
 
 def recover(damaged_path: Path, saved_path: Path) -> tuple[int, bool]:
@@ -372,10 +419,14 @@ def recover(damaged_path: Path, saved_path: Path) -> tuple[int, bool]:
     try:
         lock_out_writers(damaged_path, descriptor)
         data = read_from(descriptor, 0)
-        found = read_study(damaged_path) if data.startswith(OLD_MARK) else salvage(data)
+        if data.startswith(OLD_MARK):
+            found = read_study(damaged_path)
+            frames = packed(found.events)
+        else:
+            found, frames = salvage(data)
         if found.header is None and not found.events:
             raise DamagedStudy(f"{damaged_path}: nothing in this file can be saved: no header, no intact answer")
-        create(saved_path, found.header, found).close()
+        create(saved_path, found.header, frames).close()
     finally:
         os.close(descriptor)
     return len(found.answers), found.header is not None
@@ -383,7 +434,7 @@ def recover(damaged_path: Path, saved_path: Path) -> tuple[int, bool]:
 
 def damaged(path: Path, data: bytes, reason: str) -> DamagedStudy:
     """Return the error that says what can be saved of ``data``, the bytes at ``path``."""
-    found = salvage(data)
+    found, _ = salvage(data)
     if found.header is None and not found.events:
         return DamagedStudy(
             f"{path}: is not a study file, or is damaged beyond repair ({reason}): no header and no intact answer "
@@ -397,10 +448,10 @@ def damaged(path: Path, data: bytes, reason: str) -> DamagedStudy:
 
 
 def stored_answers(events: Iterable[Event]) -> list[StoredAnswer]:
-    """Return the answers among the events, each as one row."""
+    """Return the answers of the run among the events, each as one row."""
     rows = []
-    for query, told, elapsed in events:
-        if told is not None:
+    for query, told, elapsed, aside in events:
+        if told is not None and aside is None:
             numbers = told.gap, told.seconds, elapsed
             texts = told.failure, told.retried
             address = query.step, query.index, query.purpose.value
@@ -409,6 +460,11 @@ def stored_answers(events: Iterable[Event]) -> list[StoredAnswer]:
 
 
 # ---- what frames say --------------------------------------------------------------------------------------------
+
+
+def packed(events: Iterable[Event]) -> list[bytes]:
+    """Return events as frames of a study that is still to be made."""
+    return [_packed(event) for event in events]
 
 
 def _packed(event: Event) -> bytes:

@@ -203,7 +203,8 @@ def _first_difference(stored: Any, present: Any) -> str:
 class Summary(NamedTuple):
     """What a study file says by itself, without its problem.
 
-    ``difference`` is the largest by which another machine computed a point otherwise than it was stored.
+    ``difference`` is the largest by which another machine computed a point otherwise than it was stored; ``withdrawn``
+    answers were taken back, and the answers ``aside`` had been asked for on their ground.
     """
 
     header: dict[str, Any]
@@ -212,6 +213,8 @@ class Summary(NamedTuple):
     steps: int
     seconds: float
     difference: float
+    withdrawn: int
+    aside: int
 
 
 def summary(path: str | os.PathLike[str]) -> Summary:
@@ -226,4 +229,6 @@ def summary(path: str | os.PathLike[str]) -> Summary:
         max((row.step for row in told), default=0),
         max((row.elapsed for row in told), default=0.0),
         max(differences, default=0.0),
+        contents.withdrawn,
+        contents.aside,
     )
