@@ -1,12 +1,19 @@
-"""The only loop of the package: a study and an oracle, driven to the end, with a progress bar on a terminal."""
+"""The only loop of the package: a study and an oracle, driven to the end, with a progress bar on a terminal.
+
+Ctrl-C is heard at once while followers answer. While a study keeps its books it is heard right after, so that whatever
+was answered is counted and the result is true; only a second Ctrl-C does not wait.
+"""
 
 from __future__ import annotations
 
 import importlib.util
 import logging
+import signal
 import sys
+import threading
 import time
 from collections.abc import Iterator
+from typing import Any
 
 from pzos.answers.oracle import Oracle
 from pzos.base.errors import MissingExtra
@@ -20,13 +27,63 @@ logger.addHandler(logging.NullHandler())
 _REFRESH_SECONDS = 0.1
 
 
+class CtrlC:
+    """Ctrl-C between ``with CtrlC() as ctrl_c:`` and its end; inside another one, in the same thread, it is that one.
+
+    Where signals cannot be had (in other threads, or where a program has its own ideas about them) nothing changes.
+    """
+
+    _active = threading.local()
+
+    def __init__(self) -> None:
+        self.heard = False
+        self._listening = False
+        self._before: Any = None
+
+    def __enter__(self) -> CtrlC:
+        outer: CtrlC | None = getattr(self._active, "ctrl_c", None)
+        if outer is not None:
+            return outer
+        in_main = threading.current_thread() is threading.main_thread()
+        if in_main and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+            self._before = signal.signal(signal.SIGINT, self._hear)
+            self._active.ctrl_c = self
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._before is not None:
+            self._active.ctrl_c = None
+            signal.signal(signal.SIGINT, self._before)
+
+    def _hear(self, *_: object) -> None:
+        if self._listening or self.heard:
+            raise KeyboardInterrupt
+        self.heard = True
+
+    def next(self, answers: Iterator[Response]) -> Response | None:
+        """Wait for the next answer; None after the last one."""
+        self._listening = True
+        try:
+            if self.heard:
+                raise KeyboardInterrupt
+            return next(answers, None)
+        finally:
+            self._listening = False
+
+
 def iterate(study: Study, oracle: Oracle) -> Iterator[Record]:
     """Drive a study to its end, yielding one record per step.
 
     Progress bars, logging, early stopping and live plots are consumers of this generator.
     """
+    return _records(study, oracle, CtrlC())
+
+
+def _records(study: Study, oracle: Oracle, ctrl_c: CtrlC) -> Iterator[Record]:
+    oracle.judge = study.check
     while queries := study.ask():
-        for response in _responses(study, oracle, queries):
+        answers = _responses(study, oracle, queries)
+        while (response := ctrl_c.next(answers)) is not None:
             record = study.receive(response)
             if record is not None:
                 yield record
@@ -47,12 +104,14 @@ def _responses(study: Study, oracle: Oracle, queries: list[Query]) -> Iterator[R
 def drive(study: Study, oracle: Oracle, *, progress: bool | None = None) -> Result:
     """Exhaust :func:`iterate` and return the result; Ctrl-C ends the study where it is."""
     logger.debug("start: %s, %r, %r", study.known.name or "unnamed problem", study.solver, study.limits)
-    try:
-        for _ in watched(iterate(study, oracle), study, progress):
-            pass
-    except KeyboardInterrupt:
-        study.interrupt()
-    result = study.result()
+    with CtrlC() as ctrl_c:
+        try:
+            for _ in watched(_records(study, oracle, ctrl_c), study, progress):
+                pass
+        except KeyboardInterrupt:
+            ctrl_c.heard = True
+            study.interrupt()
+        result = study.result()
     logger.info(
         "%s after %d steps and %d queries: F = %.8g", result.stop.value, result.steps, result.queries, result.value
     )

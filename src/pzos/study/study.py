@@ -360,6 +360,11 @@ class Study:
         self._answers[index] = response
         return query
 
+    def check(self, response: Response) -> None:
+        """Refuse an answer that could not be taken; changes nothing, so that whoever asked may ask once more."""
+        check_answer(response, self._response_shape)
+        check_taken(self.known.leader, self.state.x, self._open[response.index], response.y)
+
     def withdraw(self, query: Query | Response, why: str = "") -> None:
         """Take the answer to ``query`` back; its query is open again.
 
