@@ -477,3 +477,74 @@ def test_solve_with_a_path_is_durable(tmp_path: Path) -> None:
     again = pzos.solve(game, pzos.PZOS(), steps=3, path=tmp_path / "s.study")
     assert bits(first) == bits(again)
     assert calls(game) == asked
+
+
+# ---- another machine, and methods that make much of rounding ------------------------------------------------------
+
+
+def doubling(change: float) -> tuple[pzos.Problem, list[float]]:
+    """A problem on which PZOS doubles every difference in x at each step; its leader computes 2 x + ``change`` now."""
+    now = [0.0]
+    leader = pzos.leader_from_functions(
+        lambda x, y: float(y.sum()), lambda x, y: -x * (1.0 + now[0] * change), lambda x, y: 0 * y, name="doubling"
+    )
+    return problem(leader=leader, domain=pzos.Box(-1e30, 1e30)), now
+
+
+def test_differences_do_not_add_up_because_every_step_starts_at_the_stored_point(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, (game, now) = tmp_path / "s.study", doubling(1e-14)
+    solver = pzos.PZOS(step=1.0, batch=1)
+    with opened(path, game, solver, steps=60) as study:
+        finish(study, game)
+    now[0] = 1.0
+    on_another_machine(monkeypatch, blas="openblas Zen")
+    with opened(path, game, solver, steps=61) as study:
+        assert 0.0 < study.difference < 1e-13, "2^60 times 1e-14 would have been refused"
+        assert study.step == 60
+
+
+def trust_region_study(path: Path, factor: list[float]) -> tuple[pzos.Problem, pzos.CompositeTrustRegion]:
+    """The default method, far past the point where rounding decides what it asks next."""
+    mixing = np.cos(np.outer(np.arange(1, 7), np.arange(1, 4)))
+    leader = pzos.leader_from_functions(
+        lambda x, y: float(factor[0] * (y - 1) @ (y - 1) + 0.1 * x @ x),
+        lambda x, y: 0.2 * x,
+        lambda x, y: factor[0] * 2.0 * (y - 1),
+        name="fragile",
+    )
+    game, solver = problem(leader=leader, follower=lambda x: np.abs(mixing @ x - 0.5)), pzos.CompositeTrustRegion()
+    if not path.exists():
+        with opened(path, game, solver, steps=40) as study:
+            finish(study, game)
+    return game, solver
+
+
+def test_a_method_that_makes_much_of_rounding_goes_on_elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, factor = tmp_path / "s.study", [1.0]
+    game, solver = trust_region_study(path, factor)
+    on_another_machine(monkeypatch, blas="openblas Zen")
+    factor[0] = 1.0 + 2**-52
+    monkeypatch.setattr(replay, "ROUNDING", 1e-9)
+    with opened(path, game, solver, steps=50) as study:
+        assert study.step == 40
+        assert study.difference > replay.ROUNDING
+        assert finish(study, game).steps == 50
+    assert summary(path).difference == read_study(path).difference > 0.0
+    assert "points moved by" in dict(summary(path).remarks)["other machine"]
+
+
+def test_a_changed_leader_is_refused_elsewhere_also_for_the_default_method(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, factor = tmp_path / "s.study", [1.0]
+    game, solver = trust_region_study(path, factor)
+    before = path.read_bytes()
+    on_another_machine(monkeypatch, blas="openblas Zen")
+    factor[0] = 1.01
+    with pytest.raises(pzos.DifferentStudy, match=r"query 0\.0: the leader gives f\(x, y\) = .*, and gave .* when"):
+        opened(path, game, solver, steps=50)
+    assert path.read_bytes() == before

@@ -27,7 +27,7 @@ from pzos.base.types import Query
 from pzos.cli.description import Description, look_at, read_description
 from pzos.cli.printing import add_json, emit, sparkline
 from pzos.durable.log import read_study, recover as save_intact
-from pzos.durable.replay import Summary, summary
+from pzos.durable.replay import summary
 from pzos.study.result import Result
 from pzos.study.run import drive
 from pzos.study.study import Study
@@ -146,7 +146,7 @@ def status(args: argparse.Namespace) -> int:
     with look_at(description, limited=True) as study:
         result = study.result()
         data = {"study": str(description.path), **result_data(result, study.ask())}
-    rows = [("study", str(description.path)), *result.rows(), *noted_rows(summary(description.path))]
+    rows = [("study", str(description.path)), *result.rows(), *summary(description.path).remarks]
     if data["open"]:
         rows.append(("open queries", ", ".join(data["open"][:8]) + (", ..." if len(data["open"]) > 8 else "")))
     line = sparkline(result.trace["value"])
@@ -166,20 +166,10 @@ def _status_of_file(args: argparse.Namespace) -> int:
         ("answers", f"{found.answers}, {found.failures} of them failures"),
         ("steps", f"{found.steps}"),
         ("seconds", f"{found.seconds:.3g}"),
-        *noted_rows(found),
+        *found.remarks,
     ]
     emit(args, {"study": str(args.study), **found._asdict()}, aligned(rows))
     return 0
-
-
-def noted_rows(found: Summary) -> list[tuple[str, str]]:
-    """Return what the file notes besides answers: points another machine computed otherwise, answers taken back."""
-    rows = []
-    if found.difference:
-        rows.append(("other machine", f"points moved by {found.difference:.2g} at most; the stored ones are used"))
-    if found.withdrawn:
-        rows.append(("taken back", f"{found.withdrawn} answers; {found.aside} that depend on them were set aside"))
-    return rows
 
 
 # ---- pzos export ------------------------------------------------------------------------------------------------

@@ -25,6 +25,7 @@ from pzos.base.frames import NOTHING_BEFORE, Frame, as_array, as_bytes, framed, 
 from pzos.base.types import Purpose, Query, Response, Vector
 from pzos.durable.lock import busy, holder, let_go, lock_out_writers, open_to_read, open_to_write
 from pzos.durable.old_format import OLD_MARK, read_old
+from pzos.problem.leader import Leader
 from pzos.study.events import Event, is_closing, without
 
 #: Written into each header; a file of another format is refused.
@@ -56,7 +57,8 @@ class StoredAnswer(NamedTuple):
 class Contents:
     """What a study file says: its header (None if it was lost), its events, and notes between them.
 
-    A note has a kind: ``opened`` (by whom, on which machine), ``closed`` (why), ``withdrawn`` (which answer, and why).
+    A note has a kind: ``opened`` (by whom, on which machine), ``closed`` (why), ``withdrawn`` (which answer, and why),
+    ``leader`` (its value at an answer).
     Kinds that are not known are kept, so that later versions may have more. ``events`` are what stands: without answers
     that were taken back.
     """
@@ -79,6 +81,21 @@ class Contents:
         return sum(event.aside is not None for event in self.events)
 
     @property
+    def difference(self) -> float:
+        """Return the largest difference between a point as stored and as another machine computed it."""
+        noted = [note["difference"] for note in self.notes if isinstance(note.get("difference"), float)]
+        return max(noted, default=0.0)
+
+    def remarks(self) -> list[tuple[str, str]]:
+        """Return what the file notes besides answers, in words: other machines, answers taken back."""
+        rows = []
+        if self.difference:
+            rows.append(("other machine", f"points moved by {self.difference:.2g} at most; the stored ones are used"))
+        if self.withdrawn:
+            rows.append(("taken back", f"{self.withdrawn} answers; {self.aside} that depend on them were set aside"))
+        return rows
+
+    @property
     def stop(self) -> str:
         """Return why the study has ended, as its last writer noted; empty if it may go on."""
         return str(self._last_note("opened", "closed", "withdrawn").get("stop", ""))
@@ -89,8 +106,12 @@ class Contents:
         session = self._last_note("opened", "closed")
         return session if session.get("kind") == "opened" else {}
 
+    def notes_of(self, *kinds: str) -> list[dict[str, Any]]:
+        """Return the notes of these kinds."""
+        return [note for note in self.notes if note.get("kind") in kinds]
+
     def _last_note(self, *kinds: str) -> dict[str, Any]:
-        return next((note for note in reversed(self.notes) if note.get("kind") in kinds), {})
+        return next(iter(self.notes_of(*kinds)[-1:]), {})
 
     @property
     def being_written(self) -> bool:
@@ -143,6 +164,8 @@ class Log:
         self._study, self._number, self._last, self._end, self._torn = b"", 0, NOTHING_BEFORE, 0, b""
         self._asked: dict[tuple[int, int], Query] = {}
         self._step, self._told = -1, dict[tuple[int, Purpose, bytes], Response]()
+        self._answers = 0  # told so far
+        self.leader: Leader | None = None
         self._noted = False
         self._finalizer = weakref.finalize(self, let_go, descriptor, self._owner)
 
@@ -177,7 +200,9 @@ class Log:
                 "open it with the version of pzos that wrote it"
             )
         self._end, self._torn = self._end + at, data[at:]
-        return self.contents.events[before:]
+        new = self.contents.events[before:]
+        self._answers += sum(event.response is not None for event in new)
+        return new
 
     def _follows(self, frame: Frame, at: int) -> bool:
         known = self._study or frame.file
@@ -200,7 +225,8 @@ class Log:
         key = query.index, query.purpose, as_bytes(query.x)
         told = self._told.get(key)
         if told is None:
-            self.write([_packed(Event(query, response, elapsed))])
+            self._answers += 1
+            self.write([_packed(Event(query, response, elapsed)), *self._witnessed(query, response)])
             self._told[key] = response
             self._asked.pop(query[:2], None)
         elif (as_bytes(told.y), told.failure) != (as_bytes(response.y), response.failure):
@@ -209,6 +235,14 @@ class Log:
                 f"query {query.step}.{query.index}: was already answered differently: expected the answer in the file; "
                 "take that one back first: study.withdraw(query)"
             )
+
+    def _witnessed(self, query: Query, response: Response) -> list[bytes]:
+        """Return the leader's value at the first answer, the second, the fourth, ...: another machine compares it."""
+        if self.leader is None or response.failure or self._answers & (self._answers - 1):
+            return []
+        value = value_of(self.leader, query.x, response.y)
+        noted = {"kind": "leader", "step": query.step, "index": query.index, "value": value}
+        return [] if value is None else [_said(noted)]
 
     def withdraw(self, step: int, index: int, why: str) -> list[Event]:
         """Write down that the answer to ``step.index`` was taken back, and return the events that then stand."""
@@ -479,6 +513,14 @@ def _packed(event: Event) -> bytes:
     numbers = float(response.gap), float(response.seconds), elapsed
     kind = _ASKED if event.response is None else _ANSWERED
     return b"".join((_EVENT.pack(kind, query.step, query.index, *numbers, *map(len, parts)), *parts))
+
+
+def value_of(leader: Leader, x: Vector, y: Vector) -> float | None:
+    """Return f(x, y), or None where the leader cannot tell: a probe may lie outside its domain."""
+    try:
+        return leader.value(x, y)
+    except Exception:  # noqa: BLE001  # whatever it is, it is no reason to lose an answer
+        return None
 
 
 def _said(note: dict[str, Any]) -> bytes:

@@ -109,8 +109,8 @@ def _same_bits(a: Vector, b: Vector) -> bool:
     return a.shape == b.shape and a.tobytes() == b.tobytes()
 
 
-def difference(stored: Vector, asked: Vector) -> float:
-    """Return how far two points are apart, relative to the larger entry of either; infinite if of other lengths.
+def difference(stored: Vector, asked: Vector, scale: float = 0.0) -> float:
+    """Return how far two points are apart, relative to ``scale`` or their largest entry; infinite if of other lengths.
 
     >>> difference(np.array([2.0, 0.0]), np.array([2.0, 0.5]))
     0.25
@@ -118,4 +118,4 @@ def difference(stored: Vector, asked: Vector) -> float:
     if stored.shape != asked.shape:
         return float("inf")
     apart = float(np.abs(stored - asked).max(initial=0.0))
-    return apart / max(float(np.abs(stored).max()), float(np.abs(asked).max())) if apart else 0.0
+    return apart / max(scale, float(np.abs(stored).max()), float(np.abs(asked).max())) if apart else 0.0

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from math import inf, isfinite
@@ -27,6 +28,7 @@ from pzos.problem.problem import Known
 from pzos.study.admission import check_address, check_answer, check_known, check_same, check_taken, told_vector
 from pzos.study.events import Event, Keeper, difference, event_of
 from pzos.study.result import Ledger, Record, Result, Selection, Trace
+from pzos.study.rounding import LAST_DIGITS, STEPS_AGAIN, Step, shaken_points, standing_at
 
 _UNKNOWN = float("nan")
 _EMPTY: Vector = np.empty(0)
@@ -37,6 +39,9 @@ _Differs = Callable[[Query, Vector, float], None]
 
 #: What a run without any limit is given, so that ``while not study.done`` ends.
 DEFAULT_STEPS = 1000
+
+#: Rounding explains a difference if it was seen to make one at least this part as large.
+_WITHIN_REACH = 0.01
 
 #: The rate of failures is judged once this many queries were answered or failed.
 FEWEST_JUDGED = 20
@@ -127,6 +132,8 @@ class Study:
         self.monitoring = 0
         self.failures = 0
         self.difference = 0.0
+        self._scale = float(np.abs(known.x0).max())  # of all points so far
+        self._last = deque[Step](maxlen=STEPS_AGAIN)  # in a replay, which may want to take them again
         self._kept: dict[int, list[Event]] = {}  # what a replay still has for steps to come
         self._aside: dict[int, list[Event]] = {}  # answers to other points, for a solver that can use them
         self._stop: Stop | None = None
@@ -321,7 +328,7 @@ class Study:
                 else:
                     planned = answers[: len(self._plan.points)]
                     state, outcome = self.solver.tell(self.task, self.state, self._plan, planned)
-                    record = self._close_batch(self._plan, state, outcome, answers[len(planned) :])
+                    record = self._close_batch(self._plan, state, outcome, answers)
             except BaseException as error:
                 if self._open:  # the leader or the solver failed before anything was changed
                     self._answers[query.index], self._response_shape = None, shape
@@ -394,11 +401,13 @@ class Study:
         if self._step == 0 and all(other is None or other.failure for other in self._answers):
             self._response_shape = ()
 
-    def _close_batch(self, plan: Plan, state: State, outcome: Outcome, watched: list[Vector | None]) -> Record:
-        """Take the solver's next state and keep the record of the step; ``watched`` answers the monitoring query."""
-        value = outcome.value
+    def _close_batch(self, plan: Plan, state: State, outcome: Outcome, answers: list[Vector | None]) -> Record:
+        """Take the solver's next state and keep the record of the step; the last answer may be one to monitor."""
+        value, watched = outcome.value, answers[len(plan.points) :]
         if watched and watched[0] is not None:
             value = self.known.leader.value(self.state.x, watched[0])
+        if self._replaying:
+            self._last.append(Step(self.state, plan, answers))
         self._set_open([])
         self._ledger.close(plan.purposes)
         self.queries += len(plan.points)
@@ -406,8 +415,8 @@ class Study:
         self.state = state
         if self._aside and isinstance(self.solver, Informed):
             known = [(event.query.x, event.response) for event in self._aside.pop(self._step, ())]
-            answers = [(x, told.y) for x, told in known if told is not None and not told.failure]
-            self.state = self.solver.informed(self.task, state, answers) if answers else state
+            pairs = [(x, told.y) for x, told in known if told is not None and not told.failure]
+            self.state = self.solver.informed(self.task, state, pairs) if pairs else state
         record = self._record(outcome, value)
         self._selected.draw(record)
         self._step += 1
@@ -510,18 +519,30 @@ class Study:
             if event is None:
                 continue
             stored = event.query.x
-            apart = difference(stored, query.x)
+            apart = difference(stored, query.x, self._scale)
             if apart:
                 if self._differs is not None:
                     self._differs(query, stored, apart)
                 self.difference = max(self.difference, apart)
                 self._open[index] = query._replace(x=stored)
+                if query.x is self.state.x:  # state and plan stand at the stored iterate: no difference adds up
+                    self._plan, self.state = standing_at(stored, self._plan, self.state)
             response = event.response and event.response._replace(index=index)
             found.append(event._replace(response=response))
         if self._plan is not None and self.difference:
             points = tuple(query.x for query in self._open[: len(self._plan.points)])
             self._plan = replace(self._plan, points=points)
+            self._scale = max(self._scale, *(float(np.abs(point).max()) for point in points))
         return found
+
+    def moved_by_rounding(self, index: int, apart: float) -> bool:
+        """Whether rounding alone could move the open query ``index`` as far as ``apart``, in a replay."""
+        size = max(LAST_DIGITS, self.difference)
+        own = self._plan.points if self._plan is not None else (self.state.x,)
+        for points in shaken_points(self.solver, self.task, self._last, size):
+            if len(points) != len(own) or difference(points[index], own[index], self._scale) > _WITHIN_REACH * apart:
+                return True
+        return False
 
     # ---- result -------------------------------------------------------------------------------------------
 
