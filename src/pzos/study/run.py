@@ -6,6 +6,7 @@ was answered is counted and the result is true; only a second Ctrl-C does not wa
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import logging
 import signal
@@ -16,7 +17,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from pzos.answers.oracle import Oracle
-from pzos.base.errors import MissingExtra
+from pzos.base.errors import InvalidAnswer, MissingExtra
 from pzos.base.types import Query, Response
 from pzos.study.result import Record, Result
 from pzos.study.study import Study
@@ -60,8 +61,8 @@ class CtrlC:
             raise KeyboardInterrupt
         self.heard = True
 
-    def next(self, answers: Iterator[Response]) -> Response | None:
-        """Wait for the next answer; None after the last one."""
+    def next(self, answers: Iterator[list[Response]]) -> list[Response] | None:
+        """Wait for the next answers; None after the last ones."""
         self._listening = True
         try:
             if self.heard:
@@ -82,23 +83,28 @@ def iterate(study: Study, oracle: Oracle) -> Iterator[Record]:
 def _records(study: Study, oracle: Oracle, ctrl_c: CtrlC) -> Iterator[Record]:
     oracle.judge = study.check
     while queries := study.ask():
-        answers = _responses(study, oracle, queries)
-        while (response := ctrl_c.next(answers)) is not None:
-            record = study.receive(response)
-            if record is not None:
-                yield record
+        answers = _answers(oracle, queries)
+        while (together := ctrl_c.next(answers)) is not None:
+            if len(together) > 1:
+                with contextlib.suppress(InvalidAnswer):  # said below, when the one at fault is received
+                    study.keep_together(together)
+            for response in together:
+                record = study.receive(response)
+                if record is not None:
+                    yield record
 
 
-def _responses(study: Study, oracle: Oracle, queries: list[Query]) -> Iterator[Response]:
-    """Have the open queries answered.
+def _answers(oracle: Oracle, queries: list[Query]) -> Iterator[list[Response]]:
+    """Have the open queries answered, one after the other, or as one by a batched follower.
 
-    A batched follower is asked for the whole batch even where a study that was rebuilt has part of its answers,
-    because the last bits of a batched answer depend on the shape of the batch.
+    The last bits of a batched answer depend on the shape of the batch, so its answers are kept together: a run that
+    was killed has all of them or none.
     """
-    if not oracle.follower.batched:
-        return oracle.answer(queries)
-    open_now = {query.index for query in queries}
-    return (response for response in oracle.answer(study.batch()) if response.index in open_now)
+    if oracle.follower.batched:
+        yield list(oracle.answer(queries))
+    else:
+        for response in oracle.answer(queries):
+            yield [response]
 
 
 def drive(study: Study, oracle: Oracle, *, progress: bool | None = None) -> Result:
