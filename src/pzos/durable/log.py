@@ -3,7 +3,8 @@
 The state of a study is never written: it is replayed (see :mod:`pzos.durable.replay`). Nothing in the file is executed
 or unpickled: it holds numbers, text, and JSON that is compared. A kill or a full disk leaves at most a torn frame at
 the end, which the next writer sets aside; what is damaged further in is refused, and :func:`recover` takes what is
-intact before and after it into a new file. What a batched follower has answered as one is one frame. The frames themselves are those of :mod:`pzos.base.frames`.
+intact before and after it into a new file. What a batched follower has answered as one is one frame.
+The frames themselves are those of :mod:`pzos.base.frames`.
 """
 
 from __future__ import annotations
