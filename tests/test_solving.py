@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 from pathlib import Path
 from typing import Any
@@ -123,7 +122,7 @@ def test_ctrl_c_between_the_run_and_its_certificate_keeps_the_result(monkeypatch
     import pzos.stationarity.certificate as certificates
 
     def interrupted(study: pzos.Study, queries: int) -> Any:
-        os.kill(os.getpid(), signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
         return ending_solver(study, queries)
 
     ending_solver = certificates.ending_solver

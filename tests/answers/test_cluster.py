@@ -64,6 +64,7 @@ def test_a_query_that_kills_every_pool_fails(tmp_path: Path) -> None:
         solved(executor, Noting(tmp_path, "die"))
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="no SIGKILL")
 @pytest.mark.parametrize("resubmits", [0, 1])
 def test_a_query_that_breaks_pools_costs_no_other(resubmits: int) -> None:
     with Renewed(pool, resubmits=resubmits) as executor:
@@ -191,6 +192,7 @@ def test_a_cluster_of_our_own_is_for_this_machine_alone() -> None:
         assert pages(executor) == []
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="no SIGKILL")
 @pytest.mark.filterwarnings("default")
 def test_a_query_that_kills_dask_workers_costs_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
     distributed = pytest.importorskip("distributed", reason="needs the extra dask")

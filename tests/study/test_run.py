@@ -71,7 +71,7 @@ def test_whenever_ctrl_c_comes_every_answer_is_counted(at: int, where: str) -> N
     def note(place: str) -> None:
         passed[place] += 1
         if where == place and passed[place] == at:
-            os.kill(os.getpid(), signal.SIGINT)
+            signal.raise_signal(signal.SIGINT)
 
     def follower(x: Any) -> Any:
         nonlocal answered
@@ -97,8 +97,8 @@ def test_whenever_ctrl_c_comes_every_answer_is_counted(at: int, where: str) -> N
 
 def test_a_second_ctrl_c_does_not_wait() -> None:
     def value(x: Any, y: Any) -> float:
-        os.kill(os.getpid(), signal.SIGINT)
-        os.kill(os.getpid(), signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
         raise AssertionError("nothing has happened")
 
     leader = pzos.leader_from_functions(value, lambda x, y: 0.0 * x, lambda x, y: 2.0 * y)
