@@ -20,7 +20,7 @@ import numpy as np
 import pzos
 from pzos.base.frames import sync
 from pzos.base.types import Query, Response
-from pzos.durable.log import Contents, create, read_study
+from pzos.durable.log import create, packed, read_study
 from pzos.durable.replay import header_of, summary
 from pzos.study.events import Event
 
@@ -86,14 +86,14 @@ def writing(folder: Path) -> bool:
 
 def written(folder: Path, answers: int, width: int) -> Path:
     """Write a study with that many answers, as a run would, but with one sync in all."""
-    study, known = study_of(width, steps=10**9), Contents()
-    while len(known.events) < answers:
+    study, known = study_of(width, steps=10**9), list[Event]()
+    while len(known) < answers:
         for query in study.ask():
             response = Response(query.step, query.index, np.ones(width), seconds=0.1)
-            known.events.append(Event(query, response, 0.0))
+            known.append(Event(query, response, 0.0))
             study.receive(response)
     path = folder / f"{answers}-{width}.study"
-    create(path, header_of(study), known).close()
+    create(path, header_of(study), packed(known)).close()
     return path
 
 

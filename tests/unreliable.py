@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
 import subprocess
@@ -22,12 +23,30 @@ def double(value: int) -> int:
     return 2 * value
 
 
+def die_at(fatal: int, value: int) -> int:
+    if value == fatal:
+        os.kill(os.getpid(), signal.SIGKILL)
+    time.sleep(0.3)  # long enough to be at work when another dies
+    return value
+
+
 def crash(x: object) -> None:
     raise ValueError(f"no equilibrium at {x}")
 
 
 def unsendable(x: object) -> object:
     return lambda: x
+
+
+def with_orphans(count: int) -> int:
+    """Have a child leave children of its own that end; returns the process that did it."""
+    if not (child := os.fork()):
+        for _ in range(count):
+            if not os.fork():
+                os._exit(0)
+        os._exit(0)
+    os.waitpid(child, 0)
+    return os.getpid()
 
 
 def blas_threads(_: object) -> list[int]:
@@ -78,8 +97,36 @@ class Noting:
         if self.how == "hang":
             for own_session in (False, True):
                 child = subprocess.Popen(SLEEPER, start_new_session=own_session)
-                (self.folder / f"pid-{child.pid}").write_text(str(child.pid))
+                self._note(child.pid)
             time.sleep(600.0)
+        if self.how in ("leave a child and die", "fork twice and hang"):
+            self._fork_away(twice=self.how == "fork twice and hang")
+            if self.how == "leave a child and die":
+                os.kill(os.getpid(), signal.SIGKILL)
+            time.sleep(600.0)
+        if self.how == "hang, deaf":
+            self._note(os.getpid())
+            ctypes.PyDLL(None).sleep(600)  # in C, and nothing else in this process can run
+        if self.how == "leave a program and die":
+            self._note(subprocess.Popen(SLEEPER, start_new_session=True).pid)
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def _note(self, process: int) -> None:
+        (self.folder / f"pid-{process}").write_text(str(process))
+
+    def _fork_away(self, *, twice: bool) -> None:
+        """Leave a copy of this process in a session of its own, without a program of its own."""
+        if os.fork():
+            until = time.monotonic() + 60.0
+            while not self.started() and time.monotonic() < until:
+                time.sleep(0.01)
+            return
+        os.setsid()
+        if twice and os.fork():
+            os._exit(0)
+        self._note(os.getpid())
+        time.sleep(600.0)
+        os._exit(0)
 
 
 def gone(process: int, patience: float = 20.0) -> bool:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 import pytest
 from hypothesis import given, strategies as st
 from hypothesis.extra.numpy import arrays
@@ -124,6 +128,49 @@ def test_a_program_over_its_time_is_stopped_with_all_it_started(tmp_path: Path) 
     started = [int(word) for word in (tmp_path / "pids").read_text().split()]
     assert len(started) == 2
     assert all(gone(process) for process in started)
+
+
+FORKS_TWICE = (
+    "import os, sys, time\n"
+    "if not os.fork():\n"
+    "    os.setsid()\n"
+    "    if os.fork():\n"
+    "        os._exit(0)\n"
+    "    open(sys.argv[1], 'a').write(f'{os.getpid()} ')\n"
+    "time.sleep(600)"
+)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no fork")
+def test_a_time_out_reaches_what_was_forked_twice(tmp_path: Path) -> None:
+    follower = python(FORKS_TWICE, str(tmp_path / "pids"), timeout=3.0, keep="nothing")
+    with pytest.raises(FollowerTimeout, match=r"no answer within 3 s: it was stopped$"):
+        follower.respond(np.ones(1), None)
+    (process,) = (tmp_path / "pids").read_text().split()
+    assert gone(int(process))
+
+
+DRIVER = """
+import sys, numpy as np, pzos
+pzos.CommandFollower([sys.executable, "-c", sys.argv[1], sys.argv[2]]).respond(np.ones(1), None)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="process groups")
+def test_a_program_ends_with_a_driver_that_is_killed(tmp_path: Path) -> None:
+    pids = tmp_path / "pids"
+    where = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    with subprocess.Popen([sys.executable, "-c", DRIVER, HANGS, str(pids)], env=where) as driver:
+        try:
+            until = time.monotonic() + 60.0
+            while not pids.exists() or len(pids.read_text().split()) < 2:
+                assert time.monotonic() < until
+                time.sleep(0.01)
+            family = psutil.Process(driver.pid).children(recursive=True)
+        finally:
+            driver.kill()
+    assert len(family) == 4  # the guard, the program, and the two it started
+    assert all(gone(process.pid) for process in family)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="process groups")

@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError
 from multiprocessing import Pipe
 from pathlib import Path
 
 import numpy as np
+import psutil
 import pytest
 
 import pzos
 import unreliable
 from durable_problem import bits
 from pzos.answers import workers
+from pzos.answers.processes import MARK
 from pzos.answers.workers import Workers
 from pzos.base.errors import FollowerFailure, FollowerTimeout, InvalidInput
 from unreliable import Noting, gone
 
 PATIENCE = 120.0
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="process groups")
 
 
@@ -86,14 +91,107 @@ def test_a_time_out_ends_every_process_the_job_started(tmp_path: Path) -> None:
         )
 
 
+def test_a_child_that_holds_the_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    follower = Noting(tmp_path, "leave a child and die", times=1)
+    with Workers(1) as workers:
+        answer = workers.submit(follower, np.ones(2)).result(PATIENCE)
+        assert workers.deaths == 1
+    np.testing.assert_array_equal(answer, unreliable.kinked(np.ones(2)))
+    assert len(follower.started()) == 1
+    os.kill(follower.started()[0], signal.SIGKILL)  # it has left everything behind: nobody but us knows of it
+
+
+def test_a_time_out_reaches_what_was_forked_twice(tmp_path: Path) -> None:
+    if sys.platform != "linux":
+        pytest.skip("only Linux lets a worker adopt what was forked twice without a program of its own")
+    follower = Noting(tmp_path, "fork twice and hang")
+    with Workers(1, timeout=5.0) as workers, pytest.raises(FollowerTimeout, match="no answer within 5 s"):
+        workers.submit(follower, np.ones(2)).result(PATIENCE)
+    assert len(follower.started()) == 1
+    assert all(gone(process) for process in follower.started())
+
+
+def test_what_a_dead_worker_has_left_is_ended(tmp_path: Path) -> None:
+    follower = Noting(tmp_path, "leave a program and die", times=1)
+    with Workers(1) as workers:
+        workers.submit(follower, np.ones(2)).result(PATIENCE)
+        assert len(follower.started()) == 1
+        assert all(gone(process) for process in follower.started())
+
+
+DRIVER = """
+import sys, time, numpy as np, pzos
+from pathlib import Path
+from unreliable import Noting
+if __name__ == "__main__":
+    workers = pzos.Workers(2, start_method=sys.argv[3])
+    for _ in range(2):
+        workers.submit(Noting(Path(sys.argv[1]), sys.argv[2]), np.ones(2))
+    time.sleep(600)
+"""
+
+
+@pytest.mark.parametrize("method", ["spawn", "fork"])
+@pytest.mark.parametrize("how", ["hang", "hang, deaf"])
+def test_workers_end_with_a_driver_that_is_killed(tmp_path: Path, how: str, method: str) -> None:
+    program = tmp_path / "driver.py"
+    program.write_text(DRIVER)
+    follower = Noting(tmp_path, how)
+    where = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "PYTHONWARNINGS": "ignore"}
+    command = [sys.executable, program, tmp_path, how, method]
+    with subprocess.Popen(command, env=where) as driver:
+        try:
+            wait_until(lambda: len(follower.started()) == (4 if how == "hang" else 2))
+            family = psutil.Process(driver.pid).children(recursive=True)
+        finally:
+            driver.kill()
+    assert {process.pid for process in family} >= set(follower.started())
+    assert all(gone(process.pid) for process in family)
+
+
+def test_the_drill_on_a_small_scale(tmp_path: Path) -> None:
+    command = [sys.executable, str(BENCHMARKS / "kill_kinds.py"), "1", "workers", "command on workers", "batched"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=600)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_worker_that_dies_idle_costs_no_query() -> None:
+    with Workers(1, resubmits=0) as workers:
+        assert workers.submit(unreliable.double, 3).result(PATIENCE) == 6
+        (worker,) = workers.alive
+        os.kill(worker.process_id, signal.SIGKILL)
+        assert workers.submit(unreliable.double, 4).result(PATIENCE) == 8
+        assert workers.deaths == 0
+
+
+def test_workers_that_never_come_to_the_job_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    def stillborn(context: object) -> None:
+        raise workers._NeverBegun
+
+    monkeypatch.setattr(workers, "_Worker", stillborn)
+    with Workers(1) as none, pytest.raises(FollowerFailure, match="21 worker processes died before"):
+        none.submit(unreliable.double, 3).result(PATIENCE)
+
+
+def test_a_worker_with_many_dead_children_is_replaced() -> None:
+    with Workers(1, resubmits=0) as one:
+        used = {one.submit(unreliable.with_orphans, 2).result(PATIENCE) for _ in range(101)}
+        assert one.deaths == 0
+    assert len(used) == (2 if sys.platform == "linux" else 1)  # elsewhere others adopt them
+
+
+def wait_until(holds: Callable[[], bool]) -> None:
+    until = time.monotonic() + PATIENCE
+    while not holds():
+        assert time.monotonic() < until
+        time.sleep(0.01)
+
+
 def test_a_running_job_can_be_stopped(tmp_path: Path) -> None:
     follower = Noting(tmp_path, "hang")
     with Workers(1) as workers:
         future = workers.submit(follower, np.ones(2))
-        until = time.monotonic() + PATIENCE
-        while len(follower.started()) < 2:
-            assert time.monotonic() < until
-            time.sleep(0.01)
+        wait_until(lambda: len(follower.started()) == 2)
         future.stop()
         with pytest.raises(CancelledError):
             future.result(timeout=PATIENCE)
@@ -154,15 +252,21 @@ def test_the_life_of_a_worker(monkeypatch: pytest.MonkeyPatch) -> None:
     lived: list[str] = []
     monkeypatch.setattr(workers.os, "setsid", lambda: lived.append("own group"), raising=False)
     monkeypatch.setattr(workers.signal, "signal", lambda *_: lived.append("deaf to Ctrl-C"))
+    monkeypatch.setattr(workers.os, "register_at_fork", lambda **_: lived.append("pipe of its own"), raising=False)
+    monkeypatch.setattr(workers, "adopt_orphans", lambda: lived.append("orphans"))
     monkeypatch.setattr(workers, "pin_threads", lambda: lived.append("one thread"))
+    monkeypatch.setenv(MARK, "")
     ours, theirs = Pipe()
-    life = threading.Thread(target=workers.work, args=(theirs,), daemon=True)
+    life = threading.Thread(target=workers.work, args=(theirs, "/mark"), daemon=True)
     life.start()
     assert ours.recv() == "ready"
-    assert lived == ["own group", "deaf to Ctrl-C", "one thread"]
+    assert lived == ["own group", "deaf to Ctrl-C", "orphans", "pipe of its own", "one thread"]
+    assert os.environ[MARK] == "/mark"
     ours.send_bytes(workers.packed((unreliable.double, (3,), {})))
+    assert ours.recv() == "taken up"
     assert ours.recv() == (True, 6)
     ours.send_bytes(b"no job")
+    assert ours.recv() == "taken up"
     good, error = ours.recv()
     assert not good
     assert "a worker cannot find the follower" in str(error)

@@ -13,6 +13,7 @@ from pzos.base.errors import InvalidInput
 from pzos.base.types import Purpose, Query
 from pzos.cli import by_hand
 from pzos.cli.main import main
+from pzos.durable.log import read_study
 
 MODEL = """
 import numpy as np
@@ -82,6 +83,16 @@ def test_every_form_of_a_file_says_the_same(form: str, tmp_path: Path) -> None:
         (b"{broken", "cannot be read as answers (JSONDecodeError"),
         (b"[1, 2]", "cannot be read as answers"),
         (b"step,index,y0\nx,0,1\n", "expected step, index and y"),
+        (b"step,index,y0\n0.5,0,1\n", "'0.5' is no whole number"),
+        (b"step,index,y0\n0,0,1_000\n", "'1_000' is no number"),
+        (b"step,index,y0,y1\n0,0,,2\n", "row 0.0 has a blank cell"),
+        (b"step,index,y0,y1\n0,0,1\n", "row 0.0 has more or fewer cells"),
+        (b"step,index,y0\n0,0,1,2\n", "row 0.0 has more or fewer cells"),
+        (b'[{"step": 0, "index": 0, "y": [[1, 2]]}]', "is no list of numbers"),
+        (b'[{"step": 0, "index": 0, "y": [1, null]}]', "is no list of numbers"),
+        (b'[{"step": 0, "index": 0, "y": ["1"]}]', "is no list of numbers"),
+        (b'[{"step": 0.5, "index": 0, "y": [1]}]', "0.5.0 is no address"),
+        (b'[{"step": true, "index": 0, "y": [1]}]', "is no address"),
     ],
 )
 def test_a_file_that_cannot_be_read_is_named_with_the_reason(content: bytes, said: str, tmp_path: Path) -> None:
@@ -138,3 +149,47 @@ def test_a_query_has_one_answer(toml: Path, capsys: pytest.CaptureFixture[str]) 
     Path("c.csv").write_text("step,index,y0\n0,1,1\n")
     assert main(["tell", "c.csv"]) == 2
     assert "expected 2 numbers; every answer has the same length" in capsys.readouterr().err
+
+
+def test_two_answers_to_one_query_are_refused(toml: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("a.csv").write_text("step,index,y0,y1\n0,0,1,2\n0,0,1,2\n")
+    assert main(["tell", "a.csv"]) == 2
+    assert "answer 0.0: is there 2 times: expected one answer" in capsys.readouterr().err
+
+
+def test_an_answer_the_leader_cannot_take_is_named_before_any_is_taken(
+    toml: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("a.csv").write_text("step,index,y0,y1\n0,0,1,2\n0,1,1e200,2\n")
+    assert main(["tell", "a.csv"]) == 2
+    assert "query 0.1: y = array([1.e+200, 2.e+000]): expected an answer that the leader can" in capsys.readouterr().err
+    assert main(["status", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["open"] == ["0.0", "0.1", "0.2"]
+
+
+def test_an_answer_is_taken_back_and_told_again(toml: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("a.csv").write_text("step,index,y0\n0,0,1\n")  # one number too few, which this leader takes
+    Path("b.csv").write_text("step,index,y0,y1\n0,0,1,2\n0,1,1,2\n0,2,2,1\n")
+    assert main(["tell", "a.csv"]) == 0
+    assert main(["tell", "b.csv"]) == 2
+    assert main(["untell", "study.toml", "0.0", "--why", "a cell was left out"]) == 0
+    assert main(["tell", "b.csv"]) == 0
+    capsys.readouterr()
+    assert main(["status"]) == 0
+    assert "taken back" in capsys.readouterr().out
+    assert main(["untell", "study.study", "0.1", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"study": "study.study", "query": "0.1", "answers": 2, "aside": 0}
+    assert main(["ask", "--json"]) == 0
+    assert [query["index"] for query in json.loads(capsys.readouterr().out)["queries"]] == [1]
+    assert [note.get("why") for note in read_study("study.study").notes if note["kind"] == "withdrawn"] == [
+        "a cell was left out",
+        "",
+    ]
+    for query, said in (
+        ("0.1", "has no answer"),
+        ("7.0", "has no answer"),
+        ("0", "STEP.INDEX"),
+        ("-1.0", "STEP.INDEX"),
+    ):
+        assert main(["untell", "study.toml", "--", query]) == 2
+        assert said in capsys.readouterr().err

@@ -255,7 +255,7 @@ def test_exit_codes_say_what_is_wrong(folder: Folder) -> None:
     [
         ("step,index,y0,y1\n9,0,1,2\n", "answer 9.0: expected an open query"),
         ("step,index,y0,y1\n0,0,1,nan\n", "expected finite numbers"),
-        ("step,index,y0,y1\n0,0,1,2\n0,1,3,\n", "expected 2 numbers"),
+        ("step,index,y0,y1\n0,0,1,2\n0,1,3,\n", "row 0.1 has a blank cell"),
         ("step,index,x0,x1,y0,y1\n0,0,7,7,1,2\n", "the x that was asked"),
         ("step,index\n0,0\n", "has no y0, y1"),
         ('{"queries": [{"step": 0}]}', "cannot be read as answers"),

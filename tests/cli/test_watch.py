@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ import pzos
 from instances import problem
 from pzos.cli import watch
 from pzos.cli.main import main
-from pzos.durable.log import open_log
+from pzos.durable.log import open_log, take_back
 
 SOLVER = pzos.PZOS(step=0.05, radius=0.1)
 
@@ -123,3 +124,13 @@ def seen_at(path: Path) -> watch.View:
     view.take_in(journal)
     journal.close()
     return view
+
+
+def test_what_was_taken_back_is_no_longer_counted(study: Path) -> None:
+    with closing(open_log(study, read_only=True)) as log:
+        view = watch.View(study)
+        view.take_in(log)
+        before = view.own + view.monitoring
+        left = take_back(study, 3, 0, "")
+        view.take_in(log)
+        assert view.own + view.monitoring == len(left.answers) < before

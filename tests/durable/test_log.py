@@ -25,7 +25,7 @@ import pzos
 from durable_problem import bits, calls, finish, problem
 from pzos.base.frames import NOTHING_BEFORE, framed, scan
 from pzos.base.types import Purpose, Query, Response
-from pzos.durable.log import create, open_log, read_study, recover, salvage
+from pzos.durable.log import create, open_log, read_study, recover, salvage, take_back
 from pzos.durable.replay import header_of
 from pzos.study.events import Event
 
@@ -116,11 +116,45 @@ def test_a_study_keeps_what_it_asked_once_and_why_it_ended(tmp_path: Path) -> No
 
 def test_notes_of_kinds_to_come_are_kept(tmp_path: Path) -> None:
     log = create(tmp_path / "s.study", HEADER)
-    log.note("withdrawn", step=3, index=1, why="a detour that week")
+    log.note("visited", by="an inspector")
     log.close()
-    assert read_study(tmp_path / "s.study").notes == [
-        {"kind": "withdrawn", "step": 3, "index": 1, "why": "a detour that week"}
-    ]
+    assert read_study(tmp_path / "s.study").notes == [{"kind": "visited", "by": "an inspector"}]
+
+
+# ---- an answer taken back ---------------------------------------------------------------------------------------
+
+
+def test_an_answer_taken_back_leaves_its_query_open_and_says_why(study_file: Path) -> None:
+    before = read_study(study_file)
+    left = take_back(study_file, 2, 1, "a detour that week")
+    found = read_study(study_file)
+    assert repr(found.events) == repr(left.events)
+    assert found.notes[-1] == {"kind": "withdrawn", "step": 2, "index": 1, "why": "a detour that week"}
+    assert (found.withdrawn, found.stop) == (1, "")
+    assert before.stop == "all steps were taken"
+    assert len(found.answers) == 8
+    assert found.aside == len(before.answers) - 9
+    with pytest.raises(pzos.InvalidInput, match=r"query 2\.1: has no answer that could be taken back"):
+        take_back(study_file, 2, 1, "again")
+
+
+def test_what_was_taken_back_survives_a_recovery(study_file: Path, tmp_path: Path) -> None:
+    take_back(study_file, 2, 1, "")
+    recover(study_file, tmp_path / "saved.study")
+    again = read_study(tmp_path / "saved.study")
+    assert repr(again.events) == repr(read_study(study_file).events)
+    assert again.withdrawn == 1
+
+
+def test_a_file_that_takes_back_without_end_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pzos.durable.log._MOST_LOOKED_THROUGH", 5)
+    log = create(tmp_path / "s.study", HEADER)
+    for index in range(4):
+        log.append(Query(0, index, np.ones(1)), Response(0, index, np.ones(1)), 0.0)
+        log.note("withdrawn", step=0, index=index, why="")
+    log.close()
+    with pytest.raises(pzos.DamagedStudy, match="more answers are taken back than in any study"):
+        read_study(tmp_path / "s.study")
 
 
 def test_more_gives_what_came_since(tmp_path: Path) -> None:
@@ -331,8 +365,8 @@ def test_a_file_system_without_links_will_do(tmp_path: Path, monkeypatch: pytest
 
 def test_nothing_comes_from_nothing() -> None:
     for data in (b"", b"pzos" * 1000, bytes(1000)):
-        found = salvage(data)
-        assert (found.header, found.events, found.notes) == (None, [], [])
+        found, frames = salvage(data)
+        assert (found.header, found.events, found.notes, frames) == (None, [], [], [])
 
 
 # ---- the long drills on a small scale ---------------------------------------------------------------------------
@@ -362,3 +396,25 @@ def test_kills_at_random_moments_and_at_every_write_of_a_step(tmp_path: Path) ->
     assert counted is not None
     boundaries, deaths = map(int, counted.groups())
     assert deaths == 2 * boundaries > 40
+
+
+def test_a_batch_that_was_answered_as_one_is_kept_whole_or_not_at_all(tmp_path: Path) -> None:
+    rows: list[int] = []
+
+    def counting(points: np.ndarray) -> np.ndarray:
+        rows.append(len(points))
+        return np.hstack([np.abs(points - 0.3), np.maximum(points, 0.1)])
+
+    game, path = problem(follower=pzos.batched(counting)), tmp_path / "s.study"
+    run: dict[str, Any] = {"seed": 7, "steps": 3, "path": path}
+    result = pzos.solve(game, pzos.PZOS(batch=2), **run)
+    assert rows == [5, 5, 5, 1]
+    whole = path.read_bytes()
+    kept = set()
+    for size in range(len(whole) // 3, len(whole), 97):  # every so often the file ends in the middle of a frame
+        path.write_bytes(whole[:size])
+        kept.add(len(read_study(path).answers))
+        again = pzos.solve(game, pzos.PZOS(batch=2), **run)
+        assert bits(again) == bits(result)
+    assert kept <= {0, 5, 10, 15, 16}
+    assert len(kept) > 2

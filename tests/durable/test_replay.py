@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from hypothesis import given, settings, strategies as st
 
 import pzos
 from durable_problem import Counted, bits, calls, finish, problem
+from pzos.base.types import Purpose, Query
 from pzos.durable import replay
 from pzos.durable.log import read_study, recover
 from pzos.durable.replay import summary
@@ -333,24 +335,133 @@ def test_a_dropped_study_lets_go_of_its_file(tmp_path: Path) -> None:
         assert study.step == 0
 
 
-def test_an_answer_whose_step_fails_in_the_leader_is_kept(tmp_path: Path) -> None:
-    broken = [True]
-    leader = pzos.leader_from_functions(
-        lambda x, y: float("nan") if broken[0] else float(y.sum()), lambda x, y: x, lambda x, y: y, name="broken"
-    )
-    game = problem(leader=leader)
-    with opened(tmp_path / "s.study", game, steps=1) as study:
+class Moody(pzos.PZOS):
+    """A solver that fails while ``broken`` is set."""
+
+    __slots__ = ()
+    broken: ClassVar[list[bool]] = [True]
+
+    def tell(self, task: Any, state: Any, plan: Any, answers: Any) -> Any:
+        if self.broken[0]:
+            raise pzos.InvalidLeader("moody")
+        return super().tell(task, state, plan, answers)
+
+
+def test_an_answer_whose_step_fails_is_kept_until_it_is_taken_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    game, path = problem(), tmp_path / "s.study"
+    with opened(path, game, Moody(), steps=1) as study:
         queries = study.ask()
         for query in queries[:-1]:
             study.tell(query, game.follower.respond(query.x, None))
         for _ in range(2):
             with pytest.raises(pzos.InvalidLeader):
                 study.tell(queries[-1], game.follower.respond(queries[-1].x, None))
-        with pytest.raises(pzos.InvalidAnswer, match="already answered differently"):
+        with pytest.raises(pzos.InvalidAnswer, match=r"already answered differently: .*study\.withdraw"):
             study.tell(queries[-1], np.full(6, 9.0))
-    broken[0] = False
-    with opened(tmp_path / "s.study", game, steps=1) as study:
+        study.withdraw(queries[-1], "told to the wrong study")
+        assert [query[:2] for query in study.ask()] == [queries[-1][:2]]
+        with pytest.raises(pzos.InvalidLeader):
+            study.tell(queries[-1], np.full(6, 9.0))
+    monkeypatch.setattr(Moody, "broken", [False])
+    with opened(path, game, Moody(), steps=1) as study:
         assert study.step == 1
+
+
+# ---- wrong answers ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("wrong", [np.ones(2), np.full(4, 1e200)], ids=["length", "value"])
+def test_an_answer_the_leader_cannot_take_is_not_stored(tmp_path: Path, wrong: np.ndarray) -> None:
+    leader = pzos.leader_from_functions(
+        lambda x, y: float(x @ x + y @ y), lambda x, y: 2 * x, lambda x, y: (np.eye(4) @ y) * 2.0, name="four"
+    )
+    game = problem(leader=leader, follower=lambda x: np.ones(4))
+    path = tmp_path / "s.study"
+    with opened(path, game) as study:
+        first = study.ask()[0]
+        with pytest.raises(pzos.InvalidAnswer, match=r"query 0\.0: y = .*that the leader can take"):
+            study.tell(first, wrong)
+    assert read_study(path).answers == []
+    with opened(path, game) as study:
+        assert finish(study, game).steps == 6
+
+
+def test_a_probe_outside_the_leaders_domain_is_taken(tmp_path: Path) -> None:
+    leader = pzos.leader_from_functions(
+        lambda x, y: float(math.sqrt(x[0]) + y @ y), lambda x, y: 0 * x + 0.5, lambda x, y: 2 * y, name="root"
+    )
+    game = problem(leader=leader, follower=lambda x: np.ones(2), x0=np.array([0.01, 1.0]), domain=pzos.Box(0.01, 1.0))
+    with opened(tmp_path / "s.study", game, pzos.PZOS(radius=0.5)) as study:
+        assert min(query.x[0] for query in study.ask()) < 0
+        assert finish(study, game).steps == 6
+
+
+@pytest.mark.parametrize("solver", SOLVERS, ids=repr)
+def test_a_study_whose_wrong_answer_is_corrected_is_the_one_without_it(tmp_path: Path, solver: Any) -> None:
+    """Nothing before it is asked again; a solver that learns from no other answers ends as if none was wrong."""
+    game, path = problem(), tmp_path / "s.study"
+    expected = pzos.solve(game, solver, seed=7, steps=6)
+    with opened(path, game, solver) as study:
+        while not study.done:
+            for query in study.ask():
+                y = game.follower.respond(query.x, None)
+                if query[:2] == (2, 0):
+                    y, wrong = 5.0 * y, query
+                study.tell(query, y)
+        assert bits(study.result()) != bits(expected)
+        study.withdraw(wrong, "a zero too many")
+        assert study.step == 2
+        assert [query[:2] for query in study.ask()] == [(2, 0)]
+        stood = [row[:2] for row in read_study(path).answers]
+    with opened(path, game, solver) as study:
+        assert study.ask()[0].x.tobytes() == wrong.x.tobytes()
+        before = calls(game)
+        result = finish(study, game)
+        assert calls(game) - before <= expected.queries + expected.monitoring - len(stood)
+    with opened(path, game, solver) as study:  # and what is in the file is that very run
+        assert bits(study.result()) == bits(result)
+    if not isinstance(solver, pzos.CompositeTrustRegion):
+        assert bits(result) == bits(expected)
+    assert summary(path).withdrawn == 1
+
+
+def test_the_default_method_learns_from_the_answers_set_aside(tmp_path: Path) -> None:
+    game, path = problem(), tmp_path / "s.study"
+    solver = pzos.CompositeTrustRegion()
+    with opened(path, game, solver, steps=12) as study:
+        result = finish(study, game)
+        study.withdraw(Query(1, 0, read_study(path).answers[1].x), "")
+        query = study.ask()[0]
+        study.tell(query, game.follower.respond(query.x, None))
+        assert study.step == 2
+        assert study.state.value <= result.best_value + 1e-12, "the lowest F that is known is where it goes on"
+
+
+def test_two_answers_taken_back_one_after_the_other(tmp_path: Path) -> None:
+    game, path = problem(), tmp_path / "s.study"
+    expected = pzos.solve(game, pzos.PZOS(batch=2), seed=7, steps=6)
+    with opened(path, game) as study:
+        finish(study, game)
+        told = {row[:2]: Query(*row[:2], row.x, Purpose(row.purpose)) for row in read_study(path).answers}
+        for address in ((1, 2), (4, 1), (1, 0)):  # 4.1 was set aside already
+            study.withdraw(told[address])
+        with pytest.raises(pzos.InvalidInput, match=r"4\.1: has no answer"):
+            study.withdraw(told[4, 1])
+        asked = calls(game)
+        assert [query[:2] for query in study.ask()] == [(1, 0), (1, 2)]
+        assert bits(finish(study, game)) == bits(expected)
+        assert calls(game) == asked + 3, "answers at points that are asked about again are known"
+
+
+def test_looking_on_cannot_take_back(tmp_path: Path) -> None:
+    game, path = problem(), tmp_path / "s.study"
+    with opened(path, game) as study:
+        query = study.ask()[0]
+        study.tell(query, game.follower.respond(query.x, None))
+    with opened(path, game, read_only=True) as study, pytest.raises(pzos.InvalidInput, match="read-only"):
+        study.withdraw(query)
 
 
 @pytest.mark.parametrize("path", [3, "", "no/such/folder/s.study"])
@@ -366,3 +477,74 @@ def test_solve_with_a_path_is_durable(tmp_path: Path) -> None:
     again = pzos.solve(game, pzos.PZOS(), steps=3, path=tmp_path / "s.study")
     assert bits(first) == bits(again)
     assert calls(game) == asked
+
+
+# ---- another machine, and methods that make much of rounding ------------------------------------------------------
+
+
+def doubling(change: float) -> tuple[pzos.Problem, list[float]]:
+    """A problem on which PZOS doubles every difference in x at each step; its leader computes 2 x + ``change`` now."""
+    now = [0.0]
+    leader = pzos.leader_from_functions(
+        lambda x, y: float(y.sum()), lambda x, y: -x * (1.0 + now[0] * change), lambda x, y: 0 * y, name="doubling"
+    )
+    return problem(leader=leader, domain=pzos.Box(-1e30, 1e30)), now
+
+
+def test_differences_do_not_add_up_because_every_step_starts_at_the_stored_point(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, (game, now) = tmp_path / "s.study", doubling(1e-14)
+    solver = pzos.PZOS(step=1.0, batch=1)
+    with opened(path, game, solver, steps=60) as study:
+        finish(study, game)
+    now[0] = 1.0
+    on_another_machine(monkeypatch, blas="openblas Zen")
+    with opened(path, game, solver, steps=61) as study:
+        assert 0.0 < study.difference < 1e-13, "2^60 times 1e-14 would have been refused"
+        assert study.step == 60
+
+
+def trust_region_study(path: Path, factor: list[float]) -> tuple[pzos.Problem, pzos.CompositeTrustRegion]:
+    """The default method, far past the point where rounding decides what it asks next."""
+    mixing = np.cos(np.outer(np.arange(1, 7), np.arange(1, 4)))
+    leader = pzos.leader_from_functions(
+        lambda x, y: float(factor[0] * (y - 1) @ (y - 1) + 0.1 * x @ x),
+        lambda x, y: 0.2 * x,
+        lambda x, y: factor[0] * 2.0 * (y - 1),
+        name="fragile",
+    )
+    game, solver = problem(leader=leader, follower=lambda x: np.abs(mixing @ x - 0.5)), pzos.CompositeTrustRegion()
+    if not path.exists():
+        with opened(path, game, solver, steps=40) as study:
+            finish(study, game)
+    return game, solver
+
+
+def test_a_method_that_makes_much_of_rounding_goes_on_elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, factor = tmp_path / "s.study", [1.0]
+    game, solver = trust_region_study(path, factor)
+    on_another_machine(monkeypatch, blas="openblas Zen")
+    factor[0] = 1.0 + 2**-52
+    monkeypatch.setattr(replay, "ROUNDING", 1e-9)
+    with opened(path, game, solver, steps=50) as study:
+        assert study.step == 40
+        assert study.difference > replay.ROUNDING
+        assert finish(study, game).steps == 50
+    assert summary(path).difference == read_study(path).difference > 0.0
+    assert "points moved by" in dict(summary(path).remarks)["other machine"]
+
+
+def test_a_changed_leader_is_refused_elsewhere_also_for_the_default_method(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, factor = tmp_path / "s.study", [1.0]
+    game, solver = trust_region_study(path, factor)
+    before = path.read_bytes()
+    on_another_machine(monkeypatch, blas="openblas Zen")
+    factor[0] = 1.01
+    with pytest.raises(pzos.DifferentStudy, match=r"query 0\.0: the leader gives f\(x, y\) = .*, and gave .* when"):
+        opened(path, game, solver, steps=50)
+    assert path.read_bytes() == before

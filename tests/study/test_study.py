@@ -484,3 +484,18 @@ def test_leader_is_the_only_thing_the_study_calls() -> None:
 
     task = pzos.Problem(LEADER, forbidden, START)
     assert finish(pzos.Study(task.known(), SOLVER, steps=2)).queries == 6
+
+
+def test_an_answer_of_the_open_batch_is_taken_back_in_memory() -> None:
+    study = pzos.Study(problem().known(), pzos.PZOS(batch=2), steps=2)
+    first, second, *_ = queries = study.ask()
+    study.tell(first, np.ones(7))
+    study.fail(second, "lost")
+    study.withdraw(first)
+    study.withdraw(second)
+    assert (study.failures, study.result().ledger.get("failed", 0)) == (0, 0)
+    assert [query[:2] for query in study.ask()] == [query[:2] for query in queries]
+    study.tell(first, problem().follower.respond(first.x, None))  # of another length than what was taken back
+    for query in (second, pzos.Query(5, 0, first.x)):
+        with pytest.raises(pzos.InvalidInput, match="expected an answered query of the open batch"):
+            study.withdraw(query)

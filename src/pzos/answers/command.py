@@ -1,7 +1,7 @@
 """Followers that are programs: numbers go in as JSON or CSV, numbers come out, and what was said is kept on failure.
 
 The program is an argument list, never a shell string. Each query has a working directory of its own. A program that
-takes too long is stopped with every process it started.
+takes too long is stopped with what it started (:mod:`pzos.answers.processes`).
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.random import Generator
 
-from pzos.answers.workers import TIME_LIMIT, kill_group, kill_tree
+from pzos.answers.processes import MARK, dismiss, end_family, enrol, kill_group, new_mark
+from pzos.answers.workers import TIME_LIMIT
 from pzos.base.checks import Must, check_fields, checked, one_of
 from pzos.base.errors import FollowerFailure, FollowerTimeout
 from pzos.base.threads import ONE_THREAD
@@ -54,7 +55,8 @@ class CommandFollower(Follower):
 
     ``directory`` is where the working directories are made (the system's temporary directory by default),
     ``environment`` is added to the present one (with one thread per numerical library), and after ``timeout`` seconds
-    the program and all it started are stopped. ``keep`` says which working directories stay, each with the program's
+    the program and what it started are stopped, also what has left its session or its parents, but for a process that
+    has cleared its environment as well. ``keep`` says which working directories stay, each with the program's
     standard output and error: those of ``"failures"`` (the default), ``"all"`` or ``"nothing"``.
     """
 
@@ -104,7 +106,8 @@ class CommandFollower(Follower):
 
     def _run(self, words: list[str], folder: Path, given: Path | None) -> None:
         """Run to the end or until the time is up; output goes to files, so that nothing can block on a full pipe."""
-        environment = {**os.environ, **ONE_THREAD, **self.environment}
+        mark = new_mark()
+        environment = {**os.environ, **ONE_THREAD, **self.environment, MARK: mark}
         source = given if given is not None else Path(os.devnull)
         with (
             source.open("rb") as stdin,
@@ -117,16 +120,19 @@ class CommandFollower(Follower):
                 )
             except OSError as error:
                 raise FollowerFailure(f"{words[0]}: cannot be run ({error.strerror}); check the command") from error
+            enrol(process.pid, mark)
             try:
                 code = process.wait(self.timeout)
             except subprocess.TimeoutExpired:
                 raise FollowerTimeout(
-                    f"{words[0]}: no answer within {self.timeout:g} s: it was stopped with all it started"
-                    f"{_last_words(folder)}"
+                    f"{words[0]}: no answer within {self.timeout:g} s: it was stopped{_last_words(folder)}"
                 ) from None
             finally:  # also on Ctrl-C; and what a program that ended has left running is of no more use
-                (kill_tree if process.poll() is None else kill_group)(process.pid)
+                if process.poll() is None:
+                    end_family(process.pid, mark)
+                kill_group(process.pid)
                 process.wait()
+                dismiss(process.pid)
         if code != 0:
             raise FollowerFailure(f"{words[0]}: ended with exit code {code}{_last_words(folder)}")
 

@@ -1,23 +1,23 @@
 """Worker processes that may die or hang: their work is done again elsewhere, and nothing ever waits for ever.
 
-:class:`Workers` is a ``concurrent.futures.Executor``. Each worker is a process in a process group of its own,
-so that a query over its time is ended together with every process it started. BLAS and OpenMP run on one thread in a
-worker: many workers with many threads each are slower, and their number must not change the last bits of an answer.
-
-A process group is not enough to end a job: a program started in a session of its own (as
-:class:`pzos.CommandFollower` starts its own) has left the group of the worker that started it. So the tree of
-descendants is looked up and ended as well.
+:class:`Workers` is a ``concurrent.futures.Executor``. Each worker is a process with a family of its own
+(:mod:`pzos.answers.processes`), so that a query over its time is ended together with every process it started, and a
+driver that is killed leaves no worker behind. The process is watched, not only the pipe to it, which a child that it
+has forked may hold open. BLAS and OpenMP run on one thread in a worker: many workers with many threads each are slower,
+and their number must not change the last bits of an answer.
 """
 
 from __future__ import annotations
 
 import atexit
 import contextlib
+import itertools
 import multiprocessing
 import os
 import queue
 import signal
 import threading
+import time
 import weakref
 from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError, Executor, Future
@@ -25,14 +25,20 @@ from multiprocessing import connection, reduction
 from multiprocessing.process import BaseProcess
 from typing import Any, NamedTuple
 
-import psutil
-
+from pzos.answers.processes import MARK, adopt_orphans, dead_children, dismiss, end_family, enrol, new_mark, start_guard
 from pzos.base.checks import Faults, number, one_of, shown, whole
 from pzos.base.errors import FollowerFailure, FollowerTimeout, InvalidInput, PzosError
 from pzos.base.threads import ONE_THREAD, pin_threads
 
 #: What the time a job may take must be.
 TIME_LIMIT = number(lambda seconds: seconds > 0, "seconds, more than 0", "or None for no limit", finite=False).or_none()
+
+_WATCH_SECONDS = 0.1
+#: How many workers in a row may die before they take a job up: nothing is wrong with the job.
+_NEVER_BEGUN = 20
+#: A worker that adopts orphans must not wait for them (they may be its follower's own): every so many jobs it is
+#: replaced if it has that many dead children.
+_JOBS_BETWEEN_LOOKS, _MOST_DEAD = 100, 50
 
 _environment = threading.Lock()
 _open_workers: weakref.WeakSet[Workers] = weakref.WeakSet()
@@ -60,7 +66,7 @@ class StoppableFuture(Future[Any]):
         """Cancel the job; if it runs, kill its worker and all that has started."""
         self._stopped = True
         if not self.cancel() and not self.done() and self.worker is not None:
-            kill_tree(self.worker.process_id)
+            self.worker.kill()
 
 
 class _Job(NamedTuple):
@@ -71,8 +77,10 @@ class _Job(NamedTuple):
 class Workers(Executor):
     """``count`` worker processes.
 
-    ``timeout`` ends a job, and every process it started, after that many seconds (FollowerTimeout). A job whose worker
-    dies is given to a fresh worker up to ``resubmits`` times; one that kills every worker fails (FollowerFailure).
+    ``timeout`` ends a job, and every process it started, after that many seconds (FollowerTimeout); on systems where a
+    worker cannot adopt its orphans (all but Linux), one that has left parents, session and environment behind escapes.
+    A job whose worker dies at it is given to a fresh one up to ``resubmits`` times; if it kills them all, it fails
+    (FollowerFailure). Workers end with the process that made them, also when that is killed.
     """
 
     def __init__(
@@ -154,7 +162,8 @@ class Workers(Executor):
 
     def _settle(self, job: _Job, worker: _Worker | None) -> _Worker | None:
         """Get the job done, whatever it takes, and return the worker that is left."""
-        for _ in range(self.resubmits + 1):
+        deaths = never_begun = 0
+        while deaths <= self.resubmits and never_begun <= _NEVER_BEGUN:
             if job.future.is_stopped():
                 job.future.set_exception(CancelledError())
                 return worker
@@ -168,24 +177,30 @@ class Workers(Executor):
             except (InvalidInput, _NotStarted) as error:
                 job.future.set_exception(error)
                 return None
+            except _NeverBegun:  # it died idle, or while it was started: no fault of this job
+                self._end(worker)
+                worker = None
+                never_begun += 1
             except (EOFError, OSError):
                 self._end(worker)
                 worker = None
+                deaths += 1
                 self.deaths += not job.future.is_stopped()
-                continue
             except FollowerTimeout as error:
                 self._end(worker)
                 job.future.set_exception(error)
                 return None
-            if ok:
-                job.future.set_result(value)
             else:
-                job.future.set_exception(value)
-            return worker
+                if ok:
+                    job.future.set_result(value)
+                else:
+                    job.future.set_exception(value)
+                return worker
         job.future.set_exception(
             FollowerFailure(
-                f"the worker process died {self.resubmits + 1} times on this query; "
-                "call your follower by hand at that x to see why"
+                f"the worker process died {deaths} times on this query; call your follower by hand at that x to see why"
+                if deaths > self.resubmits
+                else f"{never_begun} worker processes died before they took this query up; is there memory enough?"
             )
         )
         return None
@@ -195,66 +210,102 @@ class _NotStarted(PzosError, RuntimeError):
     """Worker processes cannot be started from this process."""
 
 
+class _NeverBegun(Exception):
+    """A worker died before it took the job up."""
+
+
 class _Worker:
     """One worker process and the pipe to it."""
 
     def __init__(self, context: Any) -> None:
+        self.mark = new_mark()
         self.pipe, theirs = context.Pipe()
         with one_thread_environment():
-            self.process: BaseProcess = context.Process(target=work, args=(theirs,), daemon=False)
+            start_guard()  # not while a worker is forked, which would hold the pipes it is started with
+            self.process: BaseProcess = context.Process(target=work, args=(theirs, self.mark), daemon=False)
             self.process.start()
         self.process_id = int(self.process.pid or 0)
+        enrol(self.process_id, self.mark)
         theirs.close()
-        connection.wait([self.pipe, self.process.sentinel])
         try:
-            self.pipe.recv()
-        except EOFError:
-            self._explain_stillbirth()
+            self._received(None)
+        except (EOFError, OSError) as error:
+            raise self._stillbirth() from error
 
-    def _explain_stillbirth(self) -> None:
-        """Raise: EOFError if the process was killed (another may live), InvalidInput if it failed by itself."""
+    def _stillbirth(self) -> Exception:
+        """Return why there is no worker: it was killed (another may live), or failed by itself."""
         self.process.join()
         code = self.process.exitcode
+        self.end()
         if code is not None and code < 0:
-            raise EOFError
-        raise InvalidInput(
+            return _NeverBegun()
+        return InvalidInput(
             f"a worker process ended before it was ready (exit code {code}): put what your script "
             'runs under  if __name__ == "__main__":  so that a worker can import it'
         )
 
     def ask(self, payload: bytes, timeout: float | None) -> tuple[bool, Any]:
-        """Return what the job gave, or raise EOFError if the process died and FollowerTimeout if it took too long."""
-        self.pipe.send_bytes(payload)
-        if not connection.wait([self.pipe, self.process.sentinel], timeout):
-            raise FollowerTimeout(f"no answer within {timeout:g} s: the work was stopped; give it more time?")
-        ok, value = self.pipe.recv()
+        """Return what the job gave; EOFError or OSError: the process died at it; FollowerTimeout: it took too long."""
+        until = None if timeout is None else time.monotonic() + timeout
+        begun = None
+        try:
+            self.pipe.send_bytes(payload)
+            begun = self._received(until)
+            ok, value = self._received(until)
+        except FollowerTimeout:
+            raise FollowerTimeout(f"no answer within {timeout:g} s: the work was stopped; give it more time?") from None
+        except (EOFError, OSError) as error:
+            if begun is None:
+                raise _NeverBegun from error
+            raise
         return bool(ok), value
 
-    def end(self) -> None:
+    def _received(self, until: float | None) -> Any:
+        """Wait for a message of the process as long as it lives."""
+        while not self.pipe.poll(_WATCH_SECONDS if until is None else min(_WATCH_SECONDS, until - time.monotonic())):
+            if not self.process.is_alive() and not self.pipe.poll():
+                raise EOFError
+            if until is not None and time.monotonic() >= until:
+                raise FollowerTimeout
+        return self.pipe.recv()
+
+    def kill(self) -> None:
         """Kill the process and every process it started."""
-        kill_tree(self.process_id)
+        end_family(self.process_id, self.mark)
+
+    def end(self) -> None:
+        """Kill, and clear away what is left of it here."""
+        self.kill()
+        dismiss(self.process_id)
         self.process.kill()
         self.process.join()
         self.process.close()
         self.pipe.close()
 
 
-def work(pipe: connection.Connection) -> None:
+def work(pipe: connection.Connection, mark: str) -> None:
     """Do jobs until the pipe closes; the life of a worker process."""
     if hasattr(os, "setsid"):
         os.setsid()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the driver, which ends its workers
+    os.environ[MARK] = mark
+    adopt_orphans()
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=pipe.close)  # a child must neither hold it open nor speak into it
     pin_threads()
-    with contextlib.suppress(EOFError, BrokenPipeError):  # the driver is gone
+    with contextlib.suppress(EOFError, ConnectionError):  # the driver is gone
         pipe.send("ready")
-        while True:
+        for number in itertools.count(1):
             payload = pipe.recv_bytes()
+            pipe.send("taken up")
             try:
                 job = reduction.ForkingPickler.loads(payload)
             except Exception as error:  # noqa: BLE001  # unpickling runs the follower's own code
                 pipe.send((False, InvalidInput(f"a worker cannot find the follower ({error}); {_IMPORTABLE}")))
             else:
                 pipe.send(outcome(*job))
+            if number % _JOBS_BETWEEN_LOOKS == 0 and dead_children() > _MOST_DEAD:
+                return
 
 
 def outcome(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[bool, Any]:
@@ -293,27 +344,6 @@ def packed(job: Any) -> bytes:
 def cannot_be_sent(error: BaseException) -> InvalidInput:
     """Return the error that says what to do about a follower that cannot be pickled."""
     return InvalidInput(f"the follower cannot be sent to another process ({error}); {_IMPORTABLE}")
-
-
-def kill_tree(root: int) -> None:
-    """Kill process ``root``, everything it started, and the groups those have begun, also when the root is gone."""
-    family: list[psutil.Process] = []
-    with contextlib.suppress(psutil.Error):
-        first = psutil.Process(root)
-        first.suspend()  # it must not start more while we look
-        family = [first, *first.children(recursive=True)]
-    for process in reversed(family):
-        kill_group(process.pid)
-        with contextlib.suppress(psutil.Error):
-            process.kill()
-    kill_group(root)
-
-
-def kill_group(leader: int) -> None:
-    """Kill every process of the group that process ``leader`` began."""
-    if hasattr(os, "killpg"):
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(leader, signal.SIGKILL)
 
 
 @contextlib.contextmanager

@@ -2,7 +2,7 @@
 
 CSV has the columns ``step``, ``index`` and ``y0``, ``y1``, ...; if wanted ``gap``, ``failure``, and the ``x`` columns
 of ``pzos ask``, which are then compared. JSON has the same: ``{"queries": [{"step": 0, "index": 1, "y": [...]}]}``.
-Telling the same file again changes nothing.
+Telling the same file again changes nothing. ``pzos untell`` takes an answer back.
 """
 
 from __future__ import annotations
@@ -13,19 +13,21 @@ import io
 import json
 import re
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from pzos.base.checks import Faults
-from pzos.base.errors import InvalidInput
+from pzos.base.checks import Faults, shown
+from pzos.base.errors import InvalidAnswer, InvalidInput
 from pzos.base.frames import as_bytes
 from pzos.base.types import Query, Vector
 from pzos.cli.description import read_description
 from pzos.cli.printing import add_json, emit
 from pzos.cli.studies import add_study, limits_of, open_study
-from pzos.durable.log import Log, StoredAnswer, read_study
+from pzos.durable.log import Log, StoredAnswer, read_study, take_back
+from pzos.study.admission import check_taken
 from pzos.study.study import Study
 
 
@@ -122,12 +124,15 @@ def _checked(file: Path, study: Study, answers: list[Told]) -> list[Told]:
     asked = {} if study.done else {(query.step, query.index): query for query in study.ask()}
     stored = _stored(study)
     fresh: dict[tuple[int, int], Told] = {}
+    for (step, index), times in Counter((told.step, told.index) for told in answers).items():
+        if times > 1:
+            faults.add(f"answer {step}.{index}: is there {times} times: expected one answer to a query; remove others")
     length = next((row.y.size for rows in stored.values() for row in rows if row.y.size), None)
     for told in answers:
         where, address = f"answer {told.step}.{told.index}", (told.step, told.index)
         length = told.y.size if length is None and not told.failure else length
         if address in asked:
-            _check_new(faults, where, told, asked[address], length)
+            _check_new(faults, where, told, asked[address], length, study)
             fresh[address] = told
         elif address in stored:
             same = any(
@@ -141,13 +146,20 @@ def _checked(file: Path, study: Study, answers: list[Told]) -> list[Told]:
     return list(fresh.values())
 
 
-def _check_new(faults: Faults, where: str, told: Told, query: Query, length: int | None) -> None:
+def _check_new(faults: Faults, where: str, told: Told, query: Query, length: int | None, study: Study) -> None:
     if told.x is not None:
         same = as_bytes(told.x) == as_bytes(query.x)
         faults.check(same, f"{where}: x", told.x, "the x that was asked", "answer the queries of this study")
     if not told.failure:
-        faults.check(bool(np.isfinite(told.y).all()), where, told.y, "finite numbers", "or give a failure instead")
-        faults.check(told.y.size == length, where, told.y, f"{length} numbers", "every answer has the same length")
+        finite = bool(np.isfinite(told.y).all())
+        faults.check(finite, where, told.y, "finite numbers", "or give a failure instead")
+        fits = told.y.size == length
+        faults.check(fits, where, told.y, f"{length} numbers", "every answer has the same length")
+        if finite and fits:
+            try:
+                check_taken(study.known.leader, study.state.x, query, told.y)
+            except InvalidAnswer as error:
+                faults.add(str(error))
 
 
 def _stored(study: Study) -> dict[tuple[int, int], list[StoredAnswer]]:
@@ -156,6 +168,30 @@ def _stored(study: Study) -> dict[tuple[int, int], list[StoredAnswer]]:
         for row in read_study(study.journal.path).answers:
             found.setdefault((row.step, row.index), []).append(row)
     return found
+
+
+# ---- pzos untell --------------------------------------------------------------------------------------------------
+
+
+def add_untell(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of ``pzos untell``."""
+    add_study(parser, "STUDY", "the TOML file (study.toml), or the study file", required=True)
+    parser.add_argument("query", metavar="STEP.INDEX", help="the query whose answer is taken back, as in 3.1")
+    parser.add_argument("--why", default="", metavar="TEXT", help="the reason; it is kept with the study")
+    add_json(parser)
+
+
+def untell(args: argparse.Namespace) -> int:
+    """Take an answer back; also where the study cannot be opened because of it."""
+    found = re.fullmatch(r"(\d{1,18})\.(\d{1,18})", args.query, re.ASCII)
+    if found is None:
+        raise InvalidInput(f"untell: STEP.INDEX = {args.query!r}: expected two whole numbers and a point; try 3.1")
+    path = read_description(args.study).path if args.study.suffix == ".toml" else args.study
+    left = take_back(path, int(found[1]), int(found[2]), args.why)
+    data = {"study": str(path), "query": args.query, "answers": len(left.answers), "aside": left.aside}
+    later = f"; {left.aside} that depend on it were set aside" if left.aside else ""
+    emit(args, data, f"answer {args.query} taken back, {data['answers']} answers stand{later}")
+    return 0
 
 
 # ---- reading ----------------------------------------------------------------------------------------------------
@@ -181,21 +217,59 @@ def read_answers(file: Path) -> list[Told]:
 
 
 def _from_json(row: dict[str, Any]) -> Told:
+    address = row["step"], row["index"]
+    if not all(type(number) is int and number >= 0 for number in address):
+        raise ValueError(f"{address[0]}.{address[1]} is no address: step and index are whole numbers")
     failure = str(row.get("failure") or "")
-    y = np.array([] if failure else row["y"], dtype=np.float64).reshape(-1)
-    x = np.array(row["x"], dtype=np.float64) if row.get("x") is not None else None
+    y = np.empty(0) if failure else _vector(row["y"])
+    x = _vector(row["x"]) if row.get("x") is not None else None
     gap = row.get("gap")
-    return Told(int(row["step"]), int(row["index"]), y, x, float("nan") if gap is None else float(gap), failure)
+    return Told(*address, y, x, float("nan") if gap is None else float(_vector([gap])[0]), failure)
+
+
+def _vector(entries: Any) -> Vector:
+    """Return the numbers of one answer; a number alone is an answer of one entry."""
+    numbers = entries if isinstance(entries, list) else [entries]
+    if not all(type(entry) in (int, float) for entry in numbers):
+        raise ValueError(f"{shown(entries)} is no list of numbers")
+    return np.array(numbers, dtype=np.float64)
 
 
 def _from_csv(row: dict[str, str]) -> Told:
-    failure = (row.get("failure") or "").strip()
+    where = f"row {row['step']}.{row['index']}"
+    if None in row or None in row.values():
+        raise ValueError(f"{where} has more or fewer cells than the first line has names")
+    failure = row.get("failure", "").strip()
     y, x = _columns(row, "y"), _columns(row, "x")
     if not failure and not y:
-        raise ValueError(f"row {row['step']}.{row['index']} has no y0, y1, ...")
-    return _from_json({**row, "y": y, "x": x or None, "gap": row.get("gap") or None, "failure": failure})
+        raise ValueError(f"{where} has no y0, y1, ...")
+    if not failure and "" in y:
+        raise ValueError(f"{where} has a blank cell; fill it in, or give a failure instead")
+    return _from_json(
+        {
+            "step": _whole(row["step"]),
+            "index": _whole(row["index"]),
+            "y": [] if failure else [_number(text) for text in y],
+            "x": None if "" in x or not x else [_number(text) for text in x],
+            "gap": _number(row["gap"].strip()) if row.get("gap", "").strip() else None,
+            "failure": failure,
+        }
+    )
 
 
-def _columns(row: dict[str, str], letter: str) -> list[float]:
-    numbered = [(int(name[1:]), text) for name, text in row.items() if name and re.fullmatch(rf"{letter}\d+", name)]
-    return [float(text) for _, text in sorted(numbered) if text is not None and text.strip()]
+def _columns(row: dict[str, str], letter: str) -> list[str]:
+    numbered = [(int(name[1:]), text) for name, text in row.items() if re.fullmatch(rf"{letter}\d{{1,9}}", name)]
+    return [text.strip() for _, text in sorted(numbered)]
+
+
+def _whole(text: str) -> int:
+    if re.fullmatch(r"\d{1,18}", text.strip(), re.ASCII) is None:
+        raise ValueError(f"{text!r} is no whole number")
+    return int(text)
+
+
+def _number(text: str) -> float:
+    """Return a number as spreadsheets write it: not ``1_000``, which Python would take."""
+    if "_" in text:
+        raise ValueError(f"{text!r} is no number")
+    return float(text)

@@ -30,6 +30,7 @@ COMMANDS = {
     "init": Command("studies", "make a durable study from a TOML file", "init", "add_init"),
     "ask": Command("by_hand", "print the open queries of a study", "ask", "add_ask"),
     "tell": Command("by_hand", "take answers from a file", "tell", "add_tell"),
+    "untell": Command("by_hand", "take an answer back", "untell", "add_untell"),
     "status": Command("studies", "how far a study is", "status", "add_status"),
     "run": Command("studies", "have the follower answer until the study ends", "run", "add_run"),
     "resume": Command("studies", "go on with a study that was begun", "resume", "add_run"),

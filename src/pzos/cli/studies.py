@@ -146,7 +146,7 @@ def status(args: argparse.Namespace) -> int:
     with look_at(description, limited=True) as study:
         result = study.result()
         data = {"study": str(description.path), **result_data(result, study.ask())}
-    rows = [("study", str(description.path)), *result.rows(), *moved_rows(summary(description.path).difference)]
+    rows = [("study", str(description.path)), *result.rows(), *summary(description.path).remarks]
     if data["open"]:
         rows.append(("open queries", ", ".join(data["open"][:8]) + (", ..." if len(data["open"]) > 8 else "")))
     line = sparkline(result.trace["value"])
@@ -166,17 +166,10 @@ def _status_of_file(args: argparse.Namespace) -> int:
         ("answers", f"{found.answers}, {found.failures} of them failures"),
         ("steps", f"{found.steps}"),
         ("seconds", f"{found.seconds:.3g}"),
-        *moved_rows(found.difference),
+        *found.remarks,
     ]
     emit(args, {"study": str(args.study), **found._asdict()}, aligned(rows))
     return 0
-
-
-def moved_rows(difference: float) -> list[tuple[str, str]]:
-    """Return the line on points that another machine computed otherwise; none if there are none."""
-    return (
-        [("other machine", f"points moved by {difference:.2g} at most; the stored ones are used")] if difference else []
-    )
 
 
 # ---- pzos export ------------------------------------------------------------------------------------------------
@@ -270,9 +263,14 @@ def add_study(
     parser: argparse.ArgumentParser,
     metavar: str = "STUDY.toml",
     meaning: str = "the TOML file that describes the study (study.toml)",
+    *,
+    required: bool = False,
 ) -> None:
     """Declare which study a command works on."""
-    parser.add_argument("study", type=Path, nargs="?", default=Path("study.toml"), metavar=metavar, help=meaning)
+    if required:
+        parser.add_argument("study", type=Path, metavar=metavar, help=meaning)
+    else:
+        parser.add_argument("study", type=Path, nargs="?", default=Path("study.toml"), metavar=metavar, help=meaning)
 
 
 def add_running(parser: argparse.ArgumentParser) -> None:

@@ -94,6 +94,7 @@ class View:
     steps: int | None = None
     header: dict[str, Any] = field(default_factory=dict)
     seen: int = 0
+    withdrawn: int = 0
     own: int = 0
     monitoring: int = 0
     failures: int = 0
@@ -108,6 +109,9 @@ class View:
     def take_in(self, log: Log) -> None:
         """Read the answers that have arrived since the last look."""
         log.more()
+        if log.contents.withdrawn != self.withdrawn:  # what stands is counted anew
+            vars(self).update(vars(View(self.path, self.problem, self.queries, self.steps)))
+            self.withdrawn = log.contents.withdrawn
         self.header = log.contents.header or {}
         for row in stored_answers(log.contents.events[self.seen :]):
             self._count(row)

@@ -1,9 +1,10 @@
-"""A study on disk: one append-only file, a header and one frame per event; an answer is on the disk before it is used.
+"""A study on disk: one append-only file, a header and a frame per event; an answer is on the disk before it is used.
 
 The state of a study is never written: it is replayed (see :mod:`pzos.durable.replay`). Nothing in the file is executed
 or unpickled: it holds numbers, text, and JSON that is compared. A kill or a full disk leaves at most a torn frame at
 the end, which the next writer sets aside; what is damaged further in is refused, and :func:`recover` takes what is
-intact before and after it into a new file. The frames themselves are those of :mod:`pzos.base.frames`.
+intact before and after it into a new file. What a batched follower has answered as one is one frame.
+The frames themselves are those of :mod:`pzos.base.frames`.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ from pzos.base.frames import NOTHING_BEFORE, Frame, as_array, as_bytes, framed, 
 from pzos.base.types import Purpose, Query, Response, Vector
 from pzos.durable.lock import busy, holder, let_go, lock_out_writers, open_to_read, open_to_write
 from pzos.durable.old_format import OLD_MARK, read_old
-from pzos.study.events import Event, is_closing
+from pzos.problem.leader import Leader
+from pzos.study.events import Event, is_closing, without
 
 #: Written into each header; a file of another format is refused.
 FORMAT = 2
@@ -33,6 +35,8 @@ _HEADER, _NOTE, _ASKED, _ANSWERED = b"h", b"n", b"q", b"a"
 # kind; step, index; gap, seconds, elapsed; how many bytes of purpose, x, y, failure, retried follow
 _EVENT = struct.Struct("<cqqddd5I")
 _NO_ANSWER = Response(0, 0, as_array(b""))
+#: How many events may be looked through for answers that were taken back; opening a file must not take for ever.
+_MOST_LOOKED_THROUGH = 10**7
 
 
 class StoredAnswer(NamedTuple):
@@ -54,35 +58,61 @@ class StoredAnswer(NamedTuple):
 class Contents:
     """What a study file says: its header (None if it was lost), its events, and notes between them.
 
-    A note has a kind: ``opened`` (by whom, on which machine), ``stopped`` (why). Kinds that are not known are kept, so
-    that later versions may have more (an answer withdrawn, a certificate).
+    A note has a kind: ``opened`` (by whom, on which machine), ``closed`` (why), ``withdrawn`` (which answer, and why),
+    ``leader`` (its value at an answer).
+    Kinds that are not known are kept, so that later versions may have more. ``events`` are what stands: without answers
+    that were taken back.
     """
 
     def __init__(self) -> None:
         self.header: dict[str, Any] | None = None
         self.events: list[Event] = []
         self.notes: list[dict[str, Any]] = []
+        self.withdrawn = 0
+        self._looked_through = 0
 
     @property
     def answers(self) -> list[StoredAnswer]:
-        """Return what was told, in the order of telling."""
+        """Return the answers of the run, in the order of telling."""
         return stored_answers(self.events)
+
+    @property
+    def aside(self) -> int:
+        """Return how many answers were set aside when one they depend on was taken back."""
+        return sum(event.aside is not None for event in self.events)
+
+    @property
+    def difference(self) -> float:
+        """Return the largest difference between a point as stored and as another machine computed it."""
+        noted = [note["difference"] for note in self.notes if isinstance(note.get("difference"), float)]
+        return max(noted, default=0.0)
+
+    def remarks(self) -> list[tuple[str, str]]:
+        """Return what the file notes besides answers, in words: other machines, answers taken back."""
+        rows = []
+        if self.difference:
+            rows.append(("other machine", f"points moved by {self.difference:.2g} at most; the stored ones are used"))
+        if self.withdrawn:
+            rows.append(("taken back", f"{self.withdrawn} answers; {self.aside} that depend on them were set aside"))
+        return rows
 
     @property
     def stop(self) -> str:
         """Return why the study has ended, as its last writer noted; empty if it may go on."""
-        sessions = self._sessions
-        return str(sessions[-1].get("stop", "")) if sessions else ""
-
-    @property
-    def _sessions(self) -> list[dict[str, Any]]:
-        return [note for note in self.notes if note.get("kind") in ("opened", "closed")]
+        return str(self._last_note("opened", "closed", "withdrawn").get("stop", ""))
 
     @property
     def writer(self) -> dict[str, Any]:
         """Return what the present writer noted of himself, as far as the file tells: nothing once he closed it."""
-        sessions = self._sessions
-        return sessions[-1] if sessions and sessions[-1]["kind"] == "opened" else {}
+        session = self._last_note("opened", "closed")
+        return session if session.get("kind") == "opened" else {}
+
+    def notes_of(self, *kinds: str) -> list[dict[str, Any]]:
+        """Return the notes of these kinds."""
+        return [note for note in self.notes if note.get("kind") in kinds]
+
+    def _last_note(self, *kinds: str) -> dict[str, Any]:
+        return next(iter(self.notes_of(*kinds)[-1:]), {})
 
     @property
     def being_written(self) -> bool:
@@ -96,7 +126,7 @@ class Contents:
         """Add what one frame says; ValueError if a study writes no such frame."""
         kind = bytes(payload[:1])
         if kind in (_ASKED, _ANSWERED):
-            self.events.append(_event(payload))
+            self.events.extend(_events(payload))
             return
         try:
             said = json.loads(bytes(payload[1:]))
@@ -106,8 +136,20 @@ class Contents:
             self.header = said
         elif kind == _NOTE and isinstance(said, dict):
             self.notes.append(said)
+            if said.get("kind") == "withdrawn":
+                self._take_back(said.get("step"), said.get("index"))
         else:
             raise ValueError("no study writes such a frame")
+
+    def _take_back(self, step: Any, index: Any) -> None:
+        if not isinstance(step, int) or not isinstance(index, int):
+            raise ValueError("it takes back an answer without an address")
+        self._looked_through += len(self.events)
+        if self._looked_through > _MOST_LOOKED_THROUGH:
+            raise ValueError("more answers are taken back than in any study")
+        with contextlib.suppress(InvalidInput):  # of a damaged file the answer itself may be lost
+            self.events = without(self.events, step, index)
+            self.withdrawn += 1
 
 
 class Log:
@@ -123,6 +165,8 @@ class Log:
         self._study, self._number, self._last, self._end, self._torn = b"", 0, NOTHING_BEFORE, 0, b""
         self._asked: dict[tuple[int, int], Query] = {}
         self._step, self._told = -1, dict[tuple[int, Purpose, bytes], Response]()
+        self._answers = 0  # told so far
+        self.leader: Leader | None = None
         self._noted = False
         self._finalizer = weakref.finalize(self, let_go, descriptor, self._owner)
 
@@ -157,7 +201,9 @@ class Log:
                 "open it with the version of pzos that wrote it"
             )
         self._end, self._torn = self._end + at, data[at:]
-        return self.contents.events[before:]
+        new = self.contents.events[before:]
+        self._answers += sum(event.response is not None for event in new)
+        return new
 
     def _follows(self, frame: Frame, at: int) -> bool:
         known = self._study or frame.file
@@ -174,22 +220,59 @@ class Log:
 
     def append(self, query: Query, response: Response, elapsed: float) -> None:
         """Write one answer or failure with the point it was asked at, and return when it is on the disk."""
-        if self.read_only:
-            raise InvalidInput(f"{self.path}: was opened read-only: expected no answers; open it without read_only")
+        self._require_writing()
         if query.step != self._step:
             self._step, self._told = query.step, {}
         key = query.index, query.purpose, as_bytes(query.x)
         told = self._told.get(key)
         if told is None:
-            self.write([_packed(Event(query, response, elapsed))])
+            self._answers += 1
+            self.write([_packed(Event(query, response, elapsed)), *self._witnessed(query, response)])
             self._told[key] = response
             self._asked.pop(query[:2], None)
         elif (as_bytes(told.y), told.failure) != (as_bytes(response.y), response.failure):
             # the study turned the first answer back because its leader failed
             raise InvalidAnswer(
                 f"query {query.step}.{query.index}: was already answered differently: expected the answer in the file; "
-                "open the study again"
+                "take that one back first: study.withdraw(query)"
             )
+
+    def append_all(self, told: Sequence[tuple[Query, Response]], elapsed: float) -> None:
+        """Write the answers of a batch in one frame, so that all or none are kept; returns when it is on the disk."""
+        self._require_writing()
+        payloads = [b"".join(_packed(Event(query, response, elapsed)) for query, response in told)]
+        for query, response in told:
+            self._answers += 1
+            payloads += self._witnessed(query, response)
+        self.write(payloads)
+        if told[0][0].step != self._step:
+            self._step, self._told = told[0][0].step, {}
+        for query, response in told:
+            self._told[query.index, query.purpose, as_bytes(query.x)] = response
+            self._asked.pop(query[:2], None)
+
+    def _witnessed(self, query: Query, response: Response) -> list[bytes]:
+        """Return the leader's value at the first answer, the second, the fourth, ...: another machine compares it."""
+        if self.leader is None or response.failure or self._answers & (self._answers - 1):
+            return []
+        value = value_of(self.leader, query.x, response.y)
+        noted = {"kind": "leader", "step": query.step, "index": query.index, "value": value}
+        return [] if value is None else [_said(noted)]
+
+    def withdraw(self, step: int, index: int, why: str) -> list[Event]:
+        """Write down that the answer to ``step.index`` was taken back, and return the events that then stand."""
+        self._require_writing()
+        again = Contents()
+        for frame in scan(read_from(self._descriptor, 0)[: self._end]):
+            again.take(frame.payload)
+        left = without(again.events, step, index)
+        self.note("withdrawn", step=step, index=index, why=why)
+        self._told.clear()
+        return left
+
+    def _require_writing(self) -> None:
+        if self.read_only:
+            raise InvalidInput(f"{self.path}: was opened read-only: expected no changes; open it without read_only")
 
     def opened(self, **facts: Any) -> None:
         """Note that this process writes from now on, until it closes the study."""
@@ -258,8 +341,8 @@ class Log:
 # ---- opening ----------------------------------------------------------------------------------------------------
 
 
-def create(path: Path, header: dict[str, Any] | None, known: Contents | None = None) -> Log:
-    """Make a new study file, whole or not at all, and open it for writing; ``known`` is what it begins with."""
+def create(path: Path, header: dict[str, Any] | None, known: Sequence[bytes] = ()) -> Log:
+    """Make a new study file, whole or not at all, and open it for writing; ``known`` are frames it begins with."""
     draft = path.with_name(f"{path.name}.{secrets.token_hex(4)}.new")
     try:
         log = Log(path, open_to_write(draft, new=True), read_only=False)
@@ -271,8 +354,8 @@ def create(path: Path, header: dict[str, Any] | None, known: Contents | None = N
             log.note("recovered")
         else:
             log.adopt(header)
-        if known is not None:
-            log.write([*map(_said, known.notes), *map(_packed, known.events)])
+        if known:
+            log.write(list(known))
         _give_name(draft, path)
     except BaseException as error:
         log.close()
@@ -341,22 +424,35 @@ def _writer_of(path: Path) -> dict[str, Any]:
     return {}
 
 
+def take_back(path: Path, step: int, index: int, why: str) -> Contents:
+    """Take one answer of a study back, also of one that cannot be replayed because of it; returns what stands then."""
+    log = open_log(path)
+    try:
+        log.contents.events = log.withdraw(step, index, why)
+    finally:
+        log.close()
+    return log.contents
+
+
 # ---- damage -----------------------------------------------------------------------------------------------------
 
 
-def salvage(data: bytes) -> Contents:
-    """Return everything intact in the bytes of a study file, in the order in which it was written.
+def salvage(data: bytes) -> tuple[Contents, list[bytes]]:
+    """Return everything intact in the bytes of a study file, in the order in which it was written, and its frames.
 
     Where frames of several studies are mixed, those of one are taken: the one that has most.
     """
-    intact, found = list(scan(data)), Contents()
+    intact, found, taken = list(scan(data)), Contents(), list[bytes]()
     counts = Counter(frame.file for frame in intact)
     study = max(counts, key=counts.__getitem__, default=b"")
     frames = {frame.number: frame for frame in reversed(intact) if frame.file == study}
     for number in sorted(frames):
         with contextlib.suppress(ValueError, struct.error):
-            found.take(frames[number].payload)
-    return found
+            payload = frames[number].payload
+            found.take(payload)
+            if payload[:1] != _HEADER:
+                taken.append(bytes(payload))
+    return found, taken
 
 
 def recover(damaged_path: Path, saved_path: Path) -> tuple[int, bool]:
@@ -372,10 +468,14 @@ def recover(damaged_path: Path, saved_path: Path) -> tuple[int, bool]:
     try:
         lock_out_writers(damaged_path, descriptor)
         data = read_from(descriptor, 0)
-        found = read_study(damaged_path) if data.startswith(OLD_MARK) else salvage(data)
+        if data.startswith(OLD_MARK):
+            found = read_study(damaged_path)
+            frames = packed(found.events)
+        else:
+            found, frames = salvage(data)
         if found.header is None and not found.events:
             raise DamagedStudy(f"{damaged_path}: nothing in this file can be saved: no header, no intact answer")
-        create(saved_path, found.header, found).close()
+        create(saved_path, found.header, frames).close()
     finally:
         os.close(descriptor)
     return len(found.answers), found.header is not None
@@ -383,7 +483,7 @@ def recover(damaged_path: Path, saved_path: Path) -> tuple[int, bool]:
 
 def damaged(path: Path, data: bytes, reason: str) -> DamagedStudy:
     """Return the error that says what can be saved of ``data``, the bytes at ``path``."""
-    found = salvage(data)
+    found, _ = salvage(data)
     if found.header is None and not found.events:
         return DamagedStudy(
             f"{path}: is not a study file, or is damaged beyond repair ({reason}): no header and no intact answer "
@@ -397,10 +497,10 @@ def damaged(path: Path, data: bytes, reason: str) -> DamagedStudy:
 
 
 def stored_answers(events: Iterable[Event]) -> list[StoredAnswer]:
-    """Return the answers among the events, each as one row."""
+    """Return the answers of the run among the events, each as one row."""
     rows = []
-    for query, told, elapsed in events:
-        if told is not None:
+    for query, told, elapsed, aside in events:
+        if told is not None and aside is None:
             numbers = told.gap, told.seconds, elapsed
             texts = told.failure, told.retried
             address = query.step, query.index, query.purpose.value
@@ -409,6 +509,11 @@ def stored_answers(events: Iterable[Event]) -> list[StoredAnswer]:
 
 
 # ---- what frames say --------------------------------------------------------------------------------------------
+
+
+def packed(events: Iterable[Event]) -> list[bytes]:
+    """Return events as frames of a study that is still to be made."""
+    return [_packed(event) for event in events]
 
 
 def _packed(event: Event) -> bytes:
@@ -425,14 +530,31 @@ def _packed(event: Event) -> bytes:
     return b"".join((_EVENT.pack(kind, query.step, query.index, *numbers, *map(len, parts)), *parts))
 
 
+def value_of(leader: Leader, x: Vector, y: Vector) -> float | None:
+    """Return f(x, y), or None where the leader cannot tell: a probe may lie outside its domain."""
+    try:
+        return leader.value(x, y)
+    except Exception:  # noqa: BLE001  # whatever it is, it is no reason to lose an answer
+        return None
+
+
 def _said(note: dict[str, Any]) -> bytes:
     return _NOTE + json.dumps(note).encode()
 
 
+def _events(payload: memoryview) -> Iterator[Event]:
+    """Yield the events of one frame: one, or those of a batch that was answered as one."""
+    at = 0
+    while at < len(payload):
+        size = _EVENT.size + sum(_EVENT.unpack_from(payload, at)[6:])
+        if at + size > len(payload):
+            raise ValueError("its parts are not as long as it says")
+        yield _event(payload[at : at + size])
+        at += size
+
+
 def _event(payload: memoryview) -> Event:
     kind, step, index, gap, seconds, elapsed, *sizes = _EVENT.unpack_from(payload)
-    if _EVENT.size + sum(sizes) != len(payload):
-        raise ValueError("its parts are not as long as it says")
     parts, at = list[memoryview](), _EVENT.size
     for size in sizes:
         parts.append(payload[at : at + size])

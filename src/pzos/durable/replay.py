@@ -5,7 +5,7 @@ stored: there is no state format to migrate, and a resumed study has the bits of
 
 On the machine that wrote the file every point must be asked again bit for bit. Another processor, numpy or scipy moves
 last bits: there the stored points are taken, because the answers belong to them, and the largest difference is noted
-in the file; one beyond rounding is refused.
+in the file; one beyond what rounding does (:mod:`pzos.study.rounding`) is refused.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 import platform
 import time
+from collections.abc import Callable
 from functools import cache
 from importlib import import_module
 from importlib.metadata import version
@@ -27,14 +28,16 @@ from pzos.base.errors import DifferentStudy
 from pzos.base.fingerprint import describe, describe_function, differences, listed
 from pzos.base.threads import blas_kernels
 from pzos.base.types import Query, Vector
-from pzos.durable.log import FORMAT, Contents, create, open_log, read_study
+from pzos.durable.log import FORMAT, Contents, create, open_log, read_study, value_of
 
 if TYPE_CHECKING:
     from pzos.methods.solver import AnySolver
+    from pzos.problem.leader import Leader
     from pzos.problem.problem import Known
     from pzos.study.study import Study
 
-#: Points that differ by more than this, relative to their largest entry, differ by more than rounding.
+#: Points that differ by more than this, relative to the largest entry of any so far, differ by more than rounding,
+#: unless the method makes that much of rounding.
 ROUNDING = 1e-6
 
 
@@ -54,6 +57,7 @@ def attach(
     header = header_of(study)
     if not place.exists() and not read_only:
         log = create(place, header)
+        log.leader = study.known.leader
         log.opened()
         study.keep(log)
         return
@@ -63,12 +67,10 @@ def attach(
         if stored is not None:
             compare(place, stored, header, any_version=any_version)
         machines = machines_of(log.contents)
-
-        def judge(query: Query, point: Vector, apart: float) -> None:
-            if apart > ROUNDING or machines == [machine()]:
-                raise _refused(place, query, point, machines)
-
-        study.replay(log.contents.events, judge, whole=whole)
+        if machines != [machine()]:  # here the points would show another leader; there rounding may hide it
+            _compare_leader(place, study.known.leader, log.contents)
+        log.leader = study.known.leader
+        study.replay(log.contents.events, _judge(study, place, machines), whole=whole)
         if not read_only:
             if stored is None:
                 log.adopt(header)
@@ -180,6 +182,40 @@ def _series(version: str) -> list[str]:
 # ---- replay ---------------------------------------------------------------------------------------------------
 
 
+def _judge(study: Study, path: Path, machines: list[dict[str, Any]]) -> Callable[[Query, Vector, float], None]:
+    """Return what refuses a point that is not the stored one, unless another machine's rounding explains it.
+
+    Once rounding has made this machine choose otherwise than the one before, its points are no longer comparable: the
+    stored ones are taken, and the largest difference is reported.
+    """
+    comparable = True
+
+    def judge(query: Query, point: Vector, apart: float) -> None:
+        nonlocal comparable
+        if machines == [machine()] or (
+            comparable and apart > ROUNDING and not study.moved_by_rounding(query.index, apart)
+        ):
+            raise _refused(path, query, point, machines)
+        comparable = comparable and apart <= ROUNDING
+
+    return judge
+
+
+def _compare_leader(path: Path, leader: Leader, contents: Contents) -> None:
+    """Refuse a leader that gives another value than was noted, by more than rounding, at an answer of the study."""
+    noted = {(note.get("step"), note.get("index")): note.get("value") for note in contents.notes_of("leader")}
+    scale = max((abs(value) for value in noted.values() if isinstance(value, float)), default=0.0)
+    for row in contents.answers:
+        then = noted.get((row.step, row.index))
+        if isinstance(then, float):
+            now = value_of(leader, row.x, row.y)
+            if now is not None and abs(then - now) > ROUNDING * scale:
+                raise DifferentStudy(
+                    f"{path}: query {row.step}.{row.index}: the leader gives f(x, y) = {now!r}, and gave {then!r} when "
+                    "it was answered: it has changed since; use the one the file was written with"
+                )
+
+
 def _refused(path: Path, query: Query, stored: Vector, machines: list[dict[str, Any]]) -> DifferentStudy:
     moved = [line for before in machines for line in differences(before, machine())]
     elsewhere = f" (this machine: {'; '.join(dict.fromkeys(moved))})" if moved else ""
@@ -203,7 +239,8 @@ def _first_difference(stored: Any, present: Any) -> str:
 class Summary(NamedTuple):
     """What a study file says by itself, without its problem.
 
-    ``difference`` is the largest by which another machine computed a point otherwise than it was stored.
+    ``difference`` is the largest by which another machine computed a point otherwise than it was stored; ``withdrawn``
+    answers were taken back, and the answers ``aside`` had been asked for on their ground.
     """
 
     header: dict[str, Any]
@@ -212,18 +249,23 @@ class Summary(NamedTuple):
     steps: int
     seconds: float
     difference: float
+    withdrawn: int
+    aside: int
+    remarks: list[tuple[str, str]]
 
 
 def summary(path: str | os.PathLike[str]) -> Summary:
     """Read the counts of a study file, also while it is being written; nothing is replayed."""
     contents = read_study(path)
     told = contents.answers
-    differences = [note["difference"] for note in contents.notes if isinstance(note.get("difference"), float)]
     return Summary(
         contents.header or {},
         len(told),
         sum(bool(row.failure) for row in told),
         max((row.step for row in told), default=0),
         max((row.elapsed for row in told), default=0.0),
-        max(differences, default=0.0),
+        contents.difference,
+        contents.withdrawn,
+        contents.aside,
+        contents.remarks(),
     )

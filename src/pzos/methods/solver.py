@@ -6,7 +6,7 @@ A solver never sees the follower. ``ask`` plans points, the study has them answe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from types import MappingProxyType
@@ -126,6 +126,15 @@ class Certifiable(Protocol):
 
     def certifying_radius(self, state: Any) -> float | None:
         """Return a radius small against the scale of x and large against noise; None before any answer."""
+        ...
+
+
+@runtime_checkable
+class Informed(Protocol):
+    """A solver that learns from answers at points it did not ask about."""
+
+    def informed(self, task: Task, state: Any, answers: Sequence[tuple[Vector, Vector]]) -> Any:
+        """Return the state with these pairs of x and y*(x) taken into its memory."""
         ...
 
 

@@ -37,6 +37,7 @@ class Contents(NamedTuple):
     header: dict[str, Any]
     rows: tuple[StoredAnswer, ...]
     at_work: bool
+    remarks: Rows = ()
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -60,7 +61,7 @@ class Contents(NamedTuple):
 def read_contents(path: Path) -> Contents:
     """Read a study file, also while another process writes it."""
     found = read_study(path)
-    return Contents(path, found.header or {}, tuple(found.answers), found.being_written)
+    return Contents(path, found.header or {}, tuple(found.answers), found.being_written, tuple(found.remarks()))
 
 
 def story_of_file(path: Path, problem: Problem | None = None, solver: Any = None) -> Story:
@@ -126,7 +127,7 @@ def _method(contents: Contents) -> Rows:
             rows.append(
                 ("in the follower", f"{np.nansum(waiting):.3g} s, median {np.nanmedian(waiting):.3g} s a query")
             )
-    return tuple(rows)
+    return (*rows, *contents.remarks)
 
 
 def _short(value: Any) -> str:

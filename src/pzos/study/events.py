@@ -12,17 +12,23 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from pzos.base.errors import InvalidInput
 from pzos.base.types import Purpose, Query, Response, Vector
 
 _AT_ITERATE = (Purpose.ITERATE, Purpose.MONITOR)
 
 
 class Event(NamedTuple):
-    """One query, its answer or failure (None while it is open), and the study's clock when that was told."""
+    """One query, its answer or failure (None while it is open), and the study's clock when that was told.
+
+    ``aside`` is None for an event of the run itself. An answer that was asked for on the ground of one that was taken
+    back is set aside: it stays true of its point, and is known again once step ``aside`` has been answered anew.
+    """
 
     query: Query
     response: Response | None = None
     elapsed: float = 0.0
+    aside: int | None = None
 
     @property
     def closing(self) -> bool:
@@ -38,7 +44,15 @@ class Keeper(Protocol):
         ...
 
     def append(self, query: Query, response: Response, elapsed: float) -> None:
-        """Return when the answer is safe, or raise."""
+        """Return when the answer is safe, or raise; one that is kept already is not kept twice."""
+        ...
+
+    def append_all(self, told: Sequence[tuple[Query, Response]], elapsed: float) -> None:
+        """Return when all these answers are safe, or raise and keep none."""
+        ...
+
+    def withdraw(self, step: int, index: int, why: str) -> list[Event]:
+        """Write down that an answer was taken back, and return what is then left of the study."""
         ...
 
     def close(self, stop: str = "") -> None:
@@ -51,18 +65,47 @@ def is_closing(query: Query) -> bool:
     return query.purpose is Purpose.MONITOR and query.index == 0
 
 
+def without(events: Sequence[Event], step: int, index: int) -> list[Event]:
+    """Return what is left once the answer to query ``step.index`` was taken back; InvalidInput if it has none.
+
+    The query itself is open again. What was asked later, on the ground of that answer, is set aside: answers stay
+    known, and open queries go.
+    """
+    told = [event for event in events if event.query[:2] == (step, index) and event.response is not None]
+    gone = {id(event): event for event in [event for event in told if event.aside is None] or told}
+    if not gone:
+        raise InvalidInput(f"query {step}.{index}: has no answer that could be taken back: expected an answered query")
+    since = min(_effective(event) for event in gone.values())
+    left = []
+    for event in events:
+        if id(event) in gone:
+            if event.aside is None:
+                left.append(Event(event.query))
+        elif _effective(event) <= since:
+            left.append(event)
+        elif event.response is not None:
+            left.append(event._replace(aside=since))
+    return left
+
+
+def _effective(event: Event) -> int:
+    """Return the last step that does not depend on this answer."""
+    return event.query.step if event.aside is None else event.aside
+
+
 def event_of(query: Query, kept: Sequence[Event]) -> Event | None:
     """Return what was kept of ``query``: the event at the same bits of x, or else at the same place of the step.
 
     The closing query of a shorter run has the address of the first query of the step that now follows. It answers the
-    query at the iterate of that step, wherever that stands in the batch; otherwise it is passed over. Answers go
-    before queries that were only asked.
+    query at the iterate of that step, wherever that stands in the batch; otherwise it is passed over. What was set
+    aside is taken at the same bits only. Answers go before queries that were only asked, later ones before earlier.
     """
+    kept = kept[::-1]
     at_address = [event for event in kept if event.query.index == query.index]
     at_iterate = [event for event in kept if query.purpose in _AT_ITERATE and event.query.purpose in _AT_ITERATE]
     same_place = [event for event in at_address if event.closing == is_closing(query)]
     same_bits = [event for event in (*at_address, *at_iterate) if _same_bits(event.query.x, query.x)]
-    found = same_bits + same_place + at_iterate
+    found = same_bits + [event for event in same_place + at_iterate if event.aside is None]
     return next((event for event in found if event.response is not None), found[0] if found else None)
 
 
@@ -70,8 +113,8 @@ def _same_bits(a: Vector, b: Vector) -> bool:
     return a.shape == b.shape and a.tobytes() == b.tobytes()
 
 
-def difference(stored: Vector, asked: Vector) -> float:
-    """Return how far two points are apart, relative to the larger entry of either; infinite if of other lengths.
+def difference(stored: Vector, asked: Vector, scale: float = 0.0) -> float:
+    """Return how far two points are apart, relative to ``scale`` or their largest entry; infinite if of other lengths.
 
     >>> difference(np.array([2.0, 0.0]), np.array([2.0, 0.5]))
     0.25
@@ -79,4 +122,4 @@ def difference(stored: Vector, asked: Vector) -> float:
     if stored.shape != asked.shape:
         return float("inf")
     apart = float(np.abs(stored - asked).max(initial=0.0))
-    return apart / max(float(np.abs(stored).max()), float(np.abs(asked).max())) if apart else 0.0
+    return apart / max(scale, float(np.abs(stored).max()), float(np.abs(asked).max())) if apart else 0.0

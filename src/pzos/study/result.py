@@ -158,9 +158,9 @@ class Ledger:
         """Count a batch whose queries are all answered."""
         self._batches[purposes] = self._batches.get(purposes, 0) + 1
 
-    def note(self, query: Query, response: Response) -> None:
-        """Note a query that failed or was answered by a cache."""
-        self._apart[query.purpose.value, fate(query.purpose.value, response.seconds, response.failure)] += 1
+    def note(self, query: Query, response: Response, times: int = 1) -> None:
+        """Note a query that failed or was answered by a cache; ``times`` = -1 takes that back."""
+        self._apart[query.purpose.value, fate(query.purpose.value, response.seconds, response.failure)] += times
 
     def counts(self, monitoring: int, still_open: Iterable[Query] = ()) -> dict[str, int]:
         """Return how many queries went where; ``still_open`` are those answered of a batch that is not closed."""

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from math import inf, isfinite
 from typing import Any, Self
@@ -17,15 +18,17 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from pzos.base.checks import Faults, check_fields, checked, instance_of, number, one_of, shown, whole
+from pzos.base.checks import Faults, check_fields, checked, number, one_of, whole
 from pzos.base.errors import InvalidAnswer, InvalidInput, InvalidLeader
 from pzos.base.keys import Keys
-from pzos.base.types import CACHED_SECONDS, Purpose, Query, Response, Vector, all_finite, float_array
+from pzos.base.types import CACHED_SECONDS, Purpose, Query, Response, Vector, all_finite
 from pzos.methods.estimators import Plan
-from pzos.methods.solver import SOLVER, AnySolver, Certifying, Outcome, State, Stop, Task
-from pzos.problem.problem import Known, Problem
+from pzos.methods.solver import SOLVER, AnySolver, Certifying, Informed, Outcome, State, Stop, Task
+from pzos.problem.problem import Known
+from pzos.study.admission import check_address, check_answer, check_known, check_same, check_taken, told_vector
 from pzos.study.events import Event, Keeper, difference, event_of
 from pzos.study.result import Ledger, Record, Result, Selection, Trace
+from pzos.study.rounding import LAST_DIGITS, STEPS_AGAIN, Step, shaken_points, standing_at
 
 _UNKNOWN = float("nan")
 _EMPTY: Vector = np.empty(0)
@@ -36,6 +39,9 @@ _Differs = Callable[[Query, Vector, float], None]
 
 #: What a run without any limit is given, so that ``while not study.done`` ends.
 DEFAULT_STEPS = 1000
+
+#: Rounding explains a difference if it was seen to make one at least this part as large.
+_WITHIN_REACH = 0.01
 
 #: The rate of failures is judged once this many queries were answered or failed.
 FEWEST_JUDGED = 20
@@ -111,17 +117,25 @@ class Study:
         self.limits = limits
         self.monitor = monitor
         self.task = Task(known, keys)
+        self._keeper: Keeper | None = None
+        self._differs: _Differs | None = None
+        self._replaying = False
+        self._replay_limits = replace(limits, seconds=inf)
+        self._begin()
+
+    def _begin(self) -> None:
+        """Stand at x0, before any query."""
+        known = self.known
         self.trace = Trace()
-        self.state: State = solver.init(self.task)
+        self.state: State = self.solver.init(self.task)
         self.queries = 0
         self.monitoring = 0
         self.failures = 0
         self.difference = 0.0
-        self._keeper: Keeper | None = None
+        self._scale = float(np.abs(known.x0).max())  # of all points so far
+        self._last = deque[Step](maxlen=STEPS_AGAIN)  # in a replay, which may want to take them again
         self._kept: dict[int, list[Event]] = {}  # what a replay still has for steps to come
-        self._differs: _Differs | None = None
-        self._replaying = False
-        self._replay_limits = replace(limits, seconds=inf)
+        self._aside: dict[int, list[Event]] = {}  # answers to other points, for a solver that can use them
         self._stop: Stop | None = None
         self._finished = False
         self._plan: Plan | None = None
@@ -314,7 +328,7 @@ class Study:
                 else:
                     planned = answers[: len(self._plan.points)]
                     state, outcome = self.solver.tell(self.task, self.state, self._plan, planned)
-                    record = self._close_batch(self._plan, state, outcome, answers[len(planned) :])
+                    record = self._close_batch(self._plan, state, outcome, answers)
             except BaseException as error:
                 if self._open:  # the leader or the solver failed before anything was changed
                     self._answers[query.index], self._response_shape = None, shape
@@ -343,23 +357,74 @@ class Study:
         if not response.failure:
             if y.shape != self._response_shape or not all_finite(y):
                 check_answer(response, self._response_shape)
-                self._response_shape = y.shape
             y.setflags(write=False)  # read-only, as the leader is handed this very array
         if self._keeper is not None and not self._replaying:
+            if not response.failure:  # a file must not wait until the solver finds fault with it
+                check_taken(self.known.leader, self.state.x, query, y)
             self._keeper.append(query, response, self.elapsed)
+        if not response.failure:
+            self._response_shape = y.shape
         self._answers[index] = response
         return query
 
-    def _close_batch(self, plan: Plan, state: State, outcome: Outcome, watched: list[Vector | None]) -> Record:
-        """Take the solver's next state and keep the record of the step; ``watched`` answers the monitoring query."""
-        value = outcome.value
+    def check(self, response: Response) -> None:
+        """Refuse an answer that could not be taken; changes nothing, so that whoever asked may ask once more."""
+        if not response.failure:
+            check_answer(response, self._response_shape)
+            check_taken(self.known.leader, self.state.x, self._open[response.index], response.y)
+
+    def keep_together(self, responses: list[Response]) -> None:
+        """Keep answers that came as one, all or none of them; each is still to be received."""
+        if self._keeper is not None:
+            for response in responses:
+                self.check(response)
+            self._keeper.append_all([(self._open[told.index], told) for told in responses], self.elapsed)
+
+    def withdraw(self, query: Query | Response, why: str = "") -> None:
+        """Take the answer to ``query`` back; its query is open again.
+
+        In a durable study any answer can be taken back. The run starts anew from the answers it does not concern; those
+        that were asked for on its ground are known: to a solver that learns from answers anywhere, and to every solver
+        that asks at one of their points again. A study in memory remembers the answers of the open batch only.
+        """
+        check_address(query, self._open, self._open_step)
+        if self._keeper is not None:
+            left = self._keeper.withdraw(query.step, query.index, why)
+            self._begin()
+            self.replay(left, self._differs)
+            self.keep(self._keeper)
+            return
+        in_batch = query.step == self._open_step and 0 <= query.index < len(self._open)
+        told = self._answers[query.index] if in_batch else None
+        if told is None:
+            raise InvalidInput(
+                f"withdraw: query {query.step}.{query.index}: expected an answered query of the open batch; "
+                "a study remembers all its answers if it is durable: pzos.Study.open(path, ...)"
+            )
+        self._answers[query.index] = None
+        self._missing += 1
+        if told.failure or told.seconds == CACHED_SECONDS:
+            self.failures -= bool(told.failure)
+            self._ledger.note(self._open[query.index], told, -1)
+        if self._step == 0 and all(other is None or other.failure for other in self._answers):
+            self._response_shape = ()
+
+    def _close_batch(self, plan: Plan, state: State, outcome: Outcome, answers: list[Vector | None]) -> Record:
+        """Take the solver's next state and keep the record of the step; the last answer may be one to monitor."""
+        value, watched = outcome.value, answers[len(plan.points) :]
         if watched and watched[0] is not None:
             value = self.known.leader.value(self.state.x, watched[0])
+        if self._replaying:
+            self._last.append(Step(self.state, plan, answers))
         self._set_open([])
         self._ledger.close(plan.purposes)
         self.queries += len(plan.points)
         self.monitoring += len(watched)
         self.state = state
+        if self._aside and isinstance(self.solver, Informed):
+            known = [(event.query.x, event.response) for event in self._aside.pop(self._step, ())]
+            pairs = [(x, told.y) for x, told in known if told is not None and not told.failure]
+            self.state = self.solver.informed(self.task, state, pairs) if pairs else state
         record = self._record(outcome, value)
         self._selected.draw(record)
         self._step += 1
@@ -417,8 +482,12 @@ class Study:
         """
         if whole:
             self._replay_limits = Limits(seconds=inf)
+        learns = isinstance(self.solver, Informed)
         for event in events:
-            self._kept.setdefault(event.query.step, []).append(event)
+            if event.aside is not None and learns:
+                self._aside.setdefault(event.aside, []).append(event)
+            else:
+                self._kept.setdefault(event.query.step, []).append(event)
         self._differs = differs
         self.set_clock(0.0)
         self._resume()
@@ -429,7 +498,7 @@ class Study:
         elapsed, limits, self._replaying, self.limits = self.elapsed, self.limits, True, self._replay_limits
         try:
             while (kept := self._kept.pop(self._step, None)) and not self._finished:
-                if not self._kept and all(event.closing for event in kept):
+                if all(event.closing for event in kept) and not self._goes_on():
                     self.limits = limits
                     self.set_clock(elapsed)
                 self.ask()
@@ -446,6 +515,10 @@ class Study:
         if self._finished:
             self._kept.clear()
 
+    def _goes_on(self) -> bool:
+        """Whether the run itself, and not only what was set aside, has more for steps to come."""
+        return any(event.aside is None for kept in self._kept.values() for event in kept)
+
     def _recognised(self, kept: list[Event]) -> list[Event]:
         """Return what was kept of the open queries, each at its place in the batch, which takes the stored points."""
         found = []
@@ -454,18 +527,30 @@ class Study:
             if event is None:
                 continue
             stored = event.query.x
-            apart = difference(stored, query.x)
+            apart = difference(stored, query.x, self._scale)
             if apart:
                 if self._differs is not None:
                     self._differs(query, stored, apart)
                 self.difference = max(self.difference, apart)
                 self._open[index] = query._replace(x=stored)
+                if query.x is self.state.x:  # state and plan stand at the stored iterate: no difference adds up
+                    self._plan, self.state = standing_at(stored, self._plan, self.state)
             response = event.response and event.response._replace(index=index)
             found.append(event._replace(response=response))
         if self._plan is not None and self.difference:
             points = tuple(query.x for query in self._open[: len(self._plan.points)])
             self._plan = replace(self._plan, points=points)
+            self._scale = max(self._scale, *(float(np.abs(point).max()) for point in points))
         return found
+
+    def moved_by_rounding(self, index: int, apart: float) -> bool:
+        """Whether rounding alone could move the open query ``index`` as far as ``apart``, in a replay."""
+        size = max(LAST_DIGITS, self.difference)
+        own = self._plan.points if self._plan is not None else (self.state.x,)
+        for points in shaken_points(self.solver, self.task, self._last, size):
+            if len(points) != len(own) or difference(points[index], own[index], self._scale) > _WITHIN_REACH * apart:
+                return True
+        return False
 
     # ---- result -------------------------------------------------------------------------------------------
 
@@ -512,67 +597,3 @@ class Study:
             ledger=self._ledger.counts(monitoring, answered),
             certificate=self.solver.certificate(self.state) if isinstance(self.solver, Certifying) else None,
         )
-
-
-# ---- what is let in -----------------------------------------------------------------------------------------
-
-
-def check_address(query: Query | Response, asked: Sequence[Query], step: int) -> None:
-    """Refuse what is no query, and a query of another study that happens to have an open address."""
-    if not isinstance(query, Query | Response):
-        raise InvalidAnswer(f"query = {shown(query)}: expected a Query; pass one that study.ask() returned")
-    if not isinstance(query, Query) or query.step != step or not 0 <= query.index < len(asked):
-        return
-    own = asked[query.index]
-    if query is not own and not np.array_equal(query.x, own.x):
-        raise InvalidAnswer(
-            f"query {query.step}.{query.index}: x is another point than this study asks about: expected one of its own "
-            "queries; was it asked by a study with another seed, solver or problem?"
-        )
-
-
-def told_vector(query: Query | Response, y: Any) -> Vector:
-    """Return an answer given by hand as a float64 vector of its own."""
-    try:
-        return np.atleast_1d(float_array(y))
-    except (TypeError, ValueError) as error:
-        raise InvalidAnswer(
-            f"query {query.step}.{query.index}: y = {shown(y)}: expected a vector of numbers ({error}); "
-            "tell a 1-D array, or report the failure with study.fail(query, reason)"
-        ) from error
-
-
-def check_answer(response: Response, shape: tuple[int, ...]) -> None:
-    """Refuse an answer that is not a finite vector of the length of earlier answers (``shape`` () if none)."""
-    y = response.y
-    where = f"query {response.step}.{response.index}"
-    if y.ndim != 1 or y.size == 0:
-        raise InvalidAnswer(f"{where}: y has shape {y.shape}: expected a vector; return a 1-D array")
-    if shape not in ((), y.shape):
-        raise InvalidAnswer(
-            f"{where}: y has {y.size} entries: expected {shape[0]}, as in earlier answers; "
-            "a follower's response must keep its length"
-        )
-    if not np.isfinite(y).all():
-        entry = int(np.nonzero(~np.isfinite(y))[0][0])
-        raise InvalidAnswer(
-            f"{where}: y[{entry}] = {y[entry]}: expected finite numbers; "
-            "repair the follower, or report the failure with study.fail(query, reason)"
-        )
-
-
-def check_same(told: Response, response: Response) -> None:
-    """Refuse an answer that differs from the one already told."""
-    same = told.failure == response.failure and np.array_equal(told.y, response.y)
-    if not same:
-        raise InvalidAnswer(
-            f"query {response.step}.{response.index}: was already answered differently: expected the same answer; "
-            "a follower must be a function of x (declare noise with pzos.seeded)"
-        )
-
-
-def check_known(faults: Faults, known: Any) -> None:
-    """Note a fault unless ``known`` is the known part of a problem."""
-    hint = ": a study never sees the follower" if isinstance(known, Problem) else ""
-    must = instance_of(Known, "the known part of a problem", f"pass problem.known(){hint}")
-    must.note(faults, "known", known)

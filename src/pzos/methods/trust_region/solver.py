@@ -231,6 +231,19 @@ class CompositeTrustRegion:
             contest=opening_contest(task, y.size),
         )
 
+    def informed(self, task: Task, state: RegionState, answers: Told) -> RegionState:
+        """Take answers from elsewhere into the history, and move to the lowest F among them if it is lower."""
+        history = state.past
+        fresh = [(x, y) for x, y in answers if history.index_of(x) is None]
+        for x, y in fresh:
+            history = history.append(x, y)
+        state, sign = replace(state, history=history), task.known.sign
+        values = [sign * task.known.leader.value(x, y) for x, y in fresh]
+        if values and state.exact is not False and min(values) < sign * state.value:
+            state = _moved(state, fresh[int(np.argmin(values))][0], sign * min(values))
+        kept, centre = history.trimmed(state.centre, _SPARE * point_limit(task.known.dimension, self.points))
+        return replace(state, history=kept, centre=centre)
+
     # ---- for a certificate --------------------------------------------------------------------------------
 
     def foresight(self, task: Task, state: RegionState) -> Foresight | None:

@@ -1,0 +1,91 @@
+"""What a study lets in: addresses, answers and problems, each refused with what was expected."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from pzos.base.checks import Faults, instance_of, shown
+from pzos.base.errors import InvalidAnswer
+from pzos.base.types import Query, Response, Vector, float_array
+from pzos.problem.leader import Leader
+from pzos.problem.problem import Known, Problem
+
+
+def check_address(query: Query | Response, asked: Sequence[Query], step: int) -> None:
+    """Refuse what is no query, and a query of another study that happens to have an open address."""
+    if not isinstance(query, Query | Response):
+        raise InvalidAnswer(f"query = {shown(query)}: expected a Query; pass one that study.ask() returned")
+    if not isinstance(query, Query) or query.step != step or not 0 <= query.index < len(asked):
+        return
+    own = asked[query.index]
+    if query is not own and not np.array_equal(query.x, own.x):
+        raise InvalidAnswer(
+            f"query {query.step}.{query.index}: x is another point than this study asks about: expected one of its own "
+            "queries; was it asked by a study with another seed, solver or problem?"
+        )
+
+
+def told_vector(query: Query | Response, y: Any) -> Vector:
+    """Return an answer given by hand as a float64 vector of its own."""
+    try:
+        return np.atleast_1d(float_array(y))
+    except (TypeError, ValueError) as error:
+        raise InvalidAnswer(
+            f"query {query.step}.{query.index}: y = {shown(y)}: expected a vector of numbers ({error}); "
+            "tell a 1-D array, or report the failure with study.fail(query, reason)"
+        ) from error
+
+
+def check_answer(response: Response, shape: tuple[int, ...]) -> None:
+    """Refuse an answer that is not a finite vector of the length of earlier answers (``shape`` () if none)."""
+    y = response.y
+    where = f"query {response.step}.{response.index}"
+    if y.ndim != 1 or y.size == 0:
+        raise InvalidAnswer(f"{where}: y has shape {y.shape}: expected a vector; return a 1-D array")
+    if shape not in ((), y.shape):
+        raise InvalidAnswer(
+            f"{where}: y has {y.size} entries: expected {shape[0]}, as in earlier answers; "
+            "a follower's response must keep its length"
+        )
+    if not np.isfinite(y).all():
+        entry = int(np.nonzero(~np.isfinite(y))[0][0])
+        raise InvalidAnswer(
+            f"{where}: y[{entry}] = {y[entry]}: expected finite numbers; "
+            "repair the follower, or report the failure with study.fail(query, reason)"
+        )
+
+
+def check_taken(leader: Leader, iterate: Vector, query: Query, y: Vector) -> None:
+    """Refuse an answer that the leader can take neither at its own point nor, as PZOS takes it, at the iterate."""
+    try:
+        leader(query.x, y)
+    except Exception as error:  # whatever it is, the answer must not be kept
+        if query.x is not iterate:
+            with contextlib.suppress(Exception):
+                leader(iterate, y)
+                return
+        raise InvalidAnswer(
+            f"query {query.step}.{query.index}: y = {shown(y)}: expected an answer that the leader can take "
+            f"({type(error).__name__}: {error}); correct it, or report the failure with study.fail(query, reason)"
+        ) from error
+
+
+def check_same(told: Response, response: Response) -> None:
+    """Refuse an answer that differs from the one already told."""
+    same = told.failure == response.failure and np.array_equal(told.y, response.y)
+    if not same:
+        raise InvalidAnswer(
+            f"query {response.step}.{response.index}: was already answered differently: expected the same answer; "
+            "a follower must be a function of x (declare noise with pzos.seeded)"
+        )
+
+
+def check_known(faults: Faults, known: Any) -> None:
+    """Note a fault unless ``known`` is the known part of a problem."""
+    hint = ": a study never sees the follower" if isinstance(known, Problem) else ""
+    must = instance_of(Known, "the known part of a problem", f"pass problem.known(){hint}")
+    must.note(faults, "known", known)
