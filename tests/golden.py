@@ -24,4 +24,4 @@ GOLDEN = {
 }
 
 #: Queries 1 and 2 of the composite trust region on the problem of ``instances`` over x >= 0 (seed 2024).
-GOLDEN_TRUST = [[0.0, 0.0, 0.0, 0.5, 1.0], [0.0, 0.0, 0.08982828, 0.54491414, 1.0]]
+GOLDEN_TRUST = [[0.0, 0.0, 0.0, 0.5, 1.0], [0.0, 0.0, 0.15106296, 0.43654703, 1.05032000]]

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from pzos.answers.oracle import Oracle
 from pzos.base.checks import Faults, instance_of, whole
 from pzos.base.types import Purpose
-from pzos.methods.solver import AnySolver, Certifiable, Stop
+from pzos.methods.solver import AnySolver, Certifiable, Stop, explained
 from pzos.problem.follower import Follower
 from pzos.problem.leader import Leader
 from pzos.problem.problem import Problem, require_problem
@@ -81,7 +81,9 @@ def solve(
     with CtrlC():  # heard where it can be told of: the result of a run is not lost with its certificate
         study = Study(known, solver, **settings) if path is None else Study.open(path, known, solver, **settings)
         with study, _oracle(problem.follower, seed, executor, tolerance) as oracle:
-            result = replace(drive(study, oracle, progress=progress), explanation=explanation)
+            result = drive(study, oracle, progress=progress)
+        found = explained(solver, study.state)
+        result = replace(result, explanation=". ".join(part for part in (explanation, found) if part))
         if not wanted or result.stop not in _CERTIFIED_ENDS:
             return result
         # Another seed: the noise of a noisy follower must not be that of the run.

@@ -32,6 +32,7 @@ class Stop(Enum):
     TARGET = "the target value was reached"
     STATIONARY = "the point was certified stationary"
     CONVERGED = "the method can improve no further"
+    UNMOVED = "the answers did not move, however far the method looked"
     FAILURES = "too many queries failed"
     INTERRUPTED = "interrupted by the user"
     RUNNING = "not finished"
@@ -139,6 +140,15 @@ class Informed(Protocol):
 
 
 @runtime_checkable
+class Explaining(Protocol):
+    """A solver that can say what it found out about the followers."""
+
+    def findings(self, state: Any) -> str:
+        """Return it in plain words, empty before anything was found."""
+        ...
+
+
+@runtime_checkable
 class Certifying(Protocol):
     """A solver that certifies its own points."""
 
@@ -153,3 +163,8 @@ def foreseen(solver: AnySolver, task: Task, state: Any) -> Foresight | None:
     Pass it as ``foresee`` to :func:`pzos.stationarity.certify`. None for a solver that remembers no answers.
     """
     return solver.foresight(task, state) if isinstance(solver, Foreseeing) else None
+
+
+def explained(solver: AnySolver, state: Any) -> str:
+    """Return what ``solver`` found out about the followers, in plain words; empty if it cannot tell."""
+    return solver.findings(state) if isinstance(solver, Explaining) else ""

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import pzos
-from pzos.methods.trust_region.subproblem import bounds_of, first_radius, minimise, on_model
+from pzos.methods.trust_region.subproblem import Region, bounds_of, first_radius, minimise, on_model, typical_sizes
 from pzos.problem.sets import Ball, Box, Nonnegative, Simplex, Whole
 
 GOAL = np.array([2.0, -1.0, 0.5])
@@ -14,29 +14,37 @@ def bowl(x):
     return float((x - GOAL) @ (x - GOAL)), 2.0 * (x - GOAL)
 
 
+def around(centre, radius, domain, sizes=1.0):
+    return Region(centre, radius, np.broadcast_to(sizes, centre.shape), domain)
+
+
 def test_the_minimiser_in_a_region_is_found():
-    step = minimise(bowl, np.zeros(3), 10.0, Whole(), 50)
+    step = minimise(bowl, around(np.zeros(3), 10.0, Whole()), 50)
     np.testing.assert_allclose(step.x, GOAL, atol=1e-6)
     assert step.predicted == pytest.approx(GOAL @ GOAL)
     assert step.size == pytest.approx(2.0)
 
 
 def test_the_region_and_a_box_cut_the_step():
-    np.testing.assert_allclose(minimise(bowl, np.zeros(3), 0.7, Whole(), 50).x, [0.7, -0.7, 0.5], atol=1e-6)
-    np.testing.assert_allclose(minimise(bowl, np.zeros(3), 0.7, Nonnegative(), 50).x, [0.7, 0.0, 0.5], atol=1e-6)
-    np.testing.assert_allclose(minimise(bowl, np.zeros(3), 0.7, Box(-0.1, 0.3), 50).x, [0.3, -0.1, 0.3], atol=1e-6)
+    np.testing.assert_allclose(minimise(bowl, around(np.zeros(3), 0.7, Whole()), 50).x, [0.7, -0.7, 0.5], atol=1e-6)
+    np.testing.assert_allclose(
+        minimise(bowl, around(np.zeros(3), 0.7, Nonnegative()), 50).x, [0.7, 0.0, 0.5], atol=1e-6
+    )
+    np.testing.assert_allclose(
+        minimise(bowl, around(np.zeros(3), 0.7, Box(-0.1, 0.3)), 50).x, [0.3, -0.1, 0.3], atol=1e-6
+    )
 
 
 @pytest.mark.parametrize("domain", [Simplex(1.0), Ball(np.zeros(3), 1.0)], ids=str)
 def test_other_sets_go_by_projection(domain):
     start = domain.project(np.full(3, 1 / 3))
-    step = minimise(bowl, start, 10.0, domain, 200)
+    step = minimise(bowl, around(start, 10.0, domain), 200)
     np.testing.assert_allclose(step.x, domain.project(GOAL), atol=1e-4)
     assert step.predicted > 0
 
 
 def test_a_step_may_start_elsewhere_and_is_measured_from_the_centre():
-    step = minimise(bowl, np.zeros(3), 10.0, Whole(), 50, start=np.ones(3))
+    step = minimise(bowl, around(np.zeros(3), 10.0, Whole()), 50, start=np.ones(3))
     assert step.predicted == pytest.approx(GOAL @ GOAL)
 
 
@@ -66,20 +74,60 @@ def test_the_objective_on_a_model_has_its_exact_gradient():
         np.testing.assert_allclose(gradient, numerical, atol=1e-6)
 
 
-@pytest.mark.parametrize("scale", [1e-4, 1.0, 1e4])
+@pytest.mark.parametrize("of_x", [1e-8, 1.0, 1e8])
+@pytest.mark.parametrize("of_f", [1e-8, 1.0, 1e8])
+def test_a_step_does_not_depend_on_the_units_of_x_or_f(of_x, of_f):
+    def scaled(x):
+        value, gradient = bowl(x / of_x)
+        return of_f * value, of_f * gradient / of_x
+
+    plain = minimise(bowl, around(np.zeros(3), 0.7, Box(-0.1, 0.6)), 30)
+    step = minimise(scaled, around(np.zeros(3), 0.7 * of_x, Box(-0.1 * of_x, 0.6 * of_x)), 30)
+    np.testing.assert_allclose(step.x / of_x, plain.x, rtol=1e-7)
+    assert step.predicted == pytest.approx(of_f * plain.predicted)
+
+
+def test_where_f_is_not_defined_on_the_model_a_step_turns_back():
+    leader = pzos.leader_from_functions(
+        lambda x, y: float(x @ x - np.log(y[0])), lambda x, y: 2 * x, lambda x, y: -1.0 / y
+    )
+
+    class Falling:
+        def response_and_pull(self, x):
+            return np.array([1.0 - x.sum()]), lambda g: -np.full(3, g[0])
+
+    step = minimise(on_model(leader, 1.0, Falling()), around(np.full(3, 0.3), 5.0, Whole()), 30)
+    assert np.isfinite(step.predicted)
+    assert step.predicted > 0.0
+    assert step.x.sum() < 1.0
+
+
+def test_decisions_of_unequal_size_are_told_by_the_box_or_by_the_curvature_of_f():
+    steep = np.array([1e4, 1.0, 1e-4])
+    leader = pzos.leader_from_functions(
+        lambda x, y: float(0.5 * (steep * x) @ x), lambda x, y: steep * x, lambda x, y: 0 * y
+    )
+    y = np.zeros(2)
+    by_box = typical_sizes(leader, np.zeros(3), y, Box(0.0, np.array([1.0, 10.0, 100.0])))
+    np.testing.assert_allclose(by_box, [0.1, 1.0, 10.0])
+    np.testing.assert_allclose(typical_sizes(leader, np.zeros(3), y, Whole()), [1e-2, 1.0, 1e2], rtol=1e-6)
+    np.testing.assert_array_equal(typical_sizes(leader, np.zeros(3), y, Simplex(1.0)), np.ones(3))
+
+
+@pytest.mark.parametrize("scale", [1e-8, 1e-4, 1.0, 1e4])
 def test_the_first_radius_follows_the_leader(scale):
     leader = pzos.leader_from_functions(
         lambda x, y: float((x - scale) @ (x - scale)), lambda x, y: 2 * (x - scale), lambda x, y: 0 * y
     )
-    assert first_radius(leader, 1.0, np.zeros(3), np.zeros(2), Whole()) == pytest.approx(scale, rel=1e-3)
+    assert first_radius(leader, 1.0, np.zeros(3), np.zeros(2), Whole(), np.ones(3)) == pytest.approx(scale, rel=1e-3)
 
 
 def test_without_a_minimiser_the_size_of_x0_and_the_set_decide():
     leader = pzos.leader_from_functions(lambda x, y: float(x.sum()), lambda x, y: np.ones_like(x), lambda x, y: 0 * y)
     x0 = np.full(3, 8.0)
-    assert first_radius(leader, 1.0, x0, np.zeros(1), Whole()) == pytest.approx(4.0)
-    assert first_radius(leader, 1.0, np.full(3, 0.5), np.zeros(1), Box(0.0, 1.0)) <= 0.5
+    assert first_radius(leader, 1.0, x0, np.zeros(1), Whole(), np.ones(3)) == pytest.approx(4.0)
+    assert first_radius(leader, 1.0, np.full(3, 0.5), np.zeros(1), Box(0.0, 1.0), np.ones(3)) <= 0.5
     flat = pzos.leader_from_functions(lambda x, y: float(y.sum()), lambda x, y: 0 * x, lambda x, y: 0 * y + 1)
-    assert first_radius(flat, 1.0, np.zeros(3), np.zeros(1), Whole()) == 0.5
-    in_simplex = first_radius(flat, 1.0, np.full(3, 1 / 3), np.zeros(1), Simplex(1.0))
+    assert first_radius(flat, 1.0, np.zeros(3), np.zeros(1), Whole(), np.ones(3)) == 0.5
+    in_simplex = first_radius(flat, 1.0, np.full(3, 1 / 3), np.zeros(1), Simplex(1.0), np.ones(3))
     assert 0.0 < in_simplex <= 0.5

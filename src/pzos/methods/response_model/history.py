@@ -112,7 +112,7 @@ class History:
         return replace(self, answers=answers)
 
     def thinned(self, first: int, apart: float) -> History:
-        """Return a part of the history, no two points of it closer than ``apart``, row ``first`` among them as row 0."""
+        """Return a part of the history, no two points of it closer than ``apart``, with row ``first`` as row 0."""
         kept = [first]
         for row in range(self.count):
             offsets = np.abs(self.points[kept] - self.points[row]) / self.sizes

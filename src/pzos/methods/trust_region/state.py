@@ -27,8 +27,7 @@ _REFIT = 1.25
 _SKETCH = 48
 _PATIENCE = 4
 _DISCOUNT = 0.7
-import os
-_MARGIN = float(os.environ.get('PZ_M','2.5'))
+_MARGIN = 2.5
 _TRAILING_AFTER = 6
 _ROUNDS = 15
 _CHANCES = 3
@@ -120,16 +119,25 @@ _NO_CONTEST = Contest((Shape.FREE,), Shape.FREE, (0.0,))
 class RegionState:
     """Everything told so far and what was concluded from it; ``x`` is the centre, the best point known.
 
-    ``exact`` is None until a repeated query showed whether the followers are noisy; ``suspect`` asks for one.
+    ``first`` is F at x0; no trust radius is below ``floor``, and gains up to ``least_gain`` are none. ``exact`` is None
+    until a query beside another showed whether the followers are noisy; ``suspect`` asks for one. ``jumps`` is the
+    variance within the steps in which answers move, ``blur`` what contradictions among them showed; ``surprise`` is
+    where an answer was off by ``miss``, and has to be asked for once more; ``wrong`` counts those that were.
+    ``losses`` are trials that failed, ``flat`` answers that did not move, ``idle`` and ``quiet`` steps of little gain;
+    ``settled`` says that the model promises nothing more.
     """
 
     x: Vector
     value: float = _NAN
+    first: float = _NAN
     step: int = 0
     history: History | None = None
     centre: int = 0
     radius: float = _NAN
     scale: float = _NAN
+    floor: float = 0.0
+    least_gain: float = 0.0
+    # what is known of the response
     contest: Contest = _NO_CONTEST
     scales: Mapping[Shape, tuple[Scales, ...]] = field(default_factory=dict)
     priors: Mapping[Shape, LinearPrior] = field(default_factory=dict)
@@ -137,19 +145,22 @@ class RegionState:
     exact: bool | None = None
     suspect: bool = False
     slack: float = 0.0
-    probes: int = 0
-    failed: int = 0
-    stalled: int = 0
-    flat: int = 0
-    losses: int = 0
-    trials: int = 0
-    succeeded: bool = False
-    first: float = _NAN
-    idle: int = 0
+    jumps: float = 0.0
+    blur: float = 0.0
     surprise: Vector | None = None
     miss: float = 0.0
-    blur: float = 0.0
-    jumps: float = 0.0
+    wrong: int = 0
+    # how it has been going: counts of steps in a row, but for trials and looks, which are of all
+    failed: int = 0
+    stalled: int = 0
+    losses: int = 0
+    flat: int = 0
+    idle: int = 0
+    quiet: int = 0
+    settled: bool = False
+    trials: int = 0
+    looks: int = 0
+    succeeded: bool = False
 
     @property
     def shapes(self) -> tuple[Shape, ...]:
@@ -166,7 +177,8 @@ class RegionState:
     def unstructured(self) -> bool:
         """Tell whether no structure shows in the answers, after a few chances to."""
         contest = self.contest
-        return contest.winner is Shape.FREE and (len(contest.shapes) == 1 or contest.rounds >= _CHANCES)
+        chances = max(contest.rounds, self.flat)
+        return contest.winner is Shape.FREE and (len(contest.shapes) == 1 or chances >= _CHANCES)
 
     def leading(self, shape: Shape) -> Scales | None:
         """Return the scales of the most likely process for this structure, None before any were fitted."""
@@ -261,8 +273,8 @@ def wide_model(task: Task, state: RegionState, apart: float, points: int | None)
     """Return a model of the whole response: of answers some way apart, so that the many near the centre do not lead."""
     part = state.past.thinned(state.centre, apart)
     fit = fitter(task, part, points)
-    scales = fit.tune(part, 0, Shape.FREE, (), state.least_variance)
-    return fit.fit(part, 0, Shape.FREE, scales[0])
+    scales = None if part.count < 2 else fit.tune(part, 0, Shape.FREE, (), state.least_variance)[0]
+    return fit.fit(part, 0, Shape.FREE, scales)
 
 
 def point_limit(dimension: int, points: int | None) -> int:

@@ -1,0 +1,248 @@
+"""What an answer means: was it right, is there noise, is F lower, and how far is the model to be trusted next."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from pzos.base.types import Vector, dot
+from pzos.methods.response_model.fit import Shape
+from pzos.methods.solver import Task
+from pzos.methods.trust_region.state import Kind, RegionState, TrialPlan, models, point_limit
+
+Told = Sequence[tuple[Vector, Vector]]
+
+_SHRINK = 0.7
+#: A trial fails if it keeps less than this share of its promise, and is far off if it loses as much as was promised.
+_KEPT, _FAR_OFF = 0.1, -1.0
+_SUSPECT_FROM = 5
+_SPARE = 2
+#: Beside a point an answer may change by so many times what the steepest slope seen so far accounts for.
+_STEEPER = 5.0
+#: An answer so many deviations off, and by this share of how much answers vary, is asked for once more; the second
+#: agrees with the first if it differs by less than this share of the surprise.
+_WILD, _NOTABLE, _AGREES = 8.0, 1e-2, 0.1
+#: Of all that was gained: a step that gains less is idle unless the model foresaw as much; one that gains less still
+#: is quiet.
+_IDLE_GAIN, _NOTHING, _QUIET_GAIN = 1e-3, 1e-7, 1e-9
+#: The share of the first radius from which the search goes on where a look far away has found something lower.
+_AFRESH = 0.3
+
+
+def judged(task: Task, state: RegionState, plan: TrialPlan, told: Told, points: int | None) -> RegionState:
+    """Return the state after the answers ``told``: history, structure contest, centre and radius."""
+    history = state.past
+    x, y = told[0]
+    if plan.kind is Kind.REPEAT:
+        return _repeated(task, state, x, y)
+    if plan.kind is Kind.CHECK:
+        return _checked(task, state, y)
+    if x is plan.points[0]:
+        state = _surprised(_compared(task, state, plan, x, y), plan, x, y)
+    unmoved = bool((y == history.answers[state.centre]).all())
+    for x, y in told:
+        history = history.append(x, y)
+    state = replace(state, history=history, suspect=False, flat=state.flat + 1 if unmoved else 0)
+    state = replace(state, jumps=0.0 if state.exact is False else max(history.jumpiness(), state.blur))
+    before = state
+    state = _judged_noisy(task, state, plan, told, points) if state.rough else _judged_exact(task, state, plan, told)
+    state = _gained(task, before, state, plan)
+    kept, centre = history.trimmed(state.centre, _SPARE * point_limit(task.known.dimension, points))
+    return replace(state, history=kept, centre=centre)
+
+
+def _compared(task: Task, state: RegionState, plan: TrialPlan, x: Vector, y: Vector) -> RegionState:
+    """Tell the contest how well each structure foresaw the answer; at a trial, what its error means for f as well."""
+    change = float(np.linalg.norm(y - state.past.answers[state.centre]))
+    if state.past.count < 2 or change <= 4.0 * np.sqrt(state.variance * y.size):  # else noise would be the judge
+        return state
+    missed = {shape: float(np.linalg.norm(guess - y)) / change for shape, guess in plan.predictions.items()}
+    if plan.kind is Kind.TRIAL and len(missed) > 1:
+        value = task.known.leader.value(x, y)
+        span = max(abs(value - state.value), abs(plan.move.predicted), 1e-300)
+        for shape, guess in plan.predictions.items():
+            missed[shape] = float(np.sqrt(missed[shape] * min(_cost_error(task, x, guess, value) / span, 100.0)))
+    return replace(state, contest=state.contest.observe(missed))
+
+
+def _cost_error(task: Task, x: Vector, guess: Vector, value: float) -> float:
+    try:
+        with np.errstate(all="ignore"):
+            return abs(task.known.leader.value(x, guess) - value)
+    except (ArithmeticError, ValueError):
+        return float("inf")  # f is not defined on this guess
+
+
+# ---- was it right? is there noise? --------------------------------------------------------------------------------
+
+
+def _repeated(task: Task, state: RegionState, x: Vector, y: Vector) -> RegionState:
+    """Conclude from a query at the centre, or just beside it, whether the followers are noisy.
+
+    Beside it an answer may change by what slopes like those seen so far account for. What changes by far more is
+    noise, or so rough that it must be treated like noise; then the answer counts as one more at the centre.
+    """
+    history = state.past
+    change = float(np.sqrt(np.mean((y - history.answers[state.centre]) ** 2)))
+    moved = float(np.linalg.norm((x - state.x) / history.sizes))
+    squared, distances = history.rises(state.centre)
+    slope = float(np.max(np.sqrt(squared) / distances, initial=0.0))
+    rounding = 1e-12 * float(np.abs(history.answers).max())
+    noisy = state.exact is False or change > max(_STEEPER * slope * moved, rounding)
+    history = history.append(state.x if noisy else x, y)
+    value = task.known.leader.value(state.x, history.answers[state.centre])
+    tuned = 0 if noisy else state.tuned
+    return replace(state, history=history, exact=not noisy, suspect=False, value=value, tuned=tuned)
+
+
+def _surprised(state: RegionState, plan: TrialPlan, x: Vector, y: Vector) -> RegionState:
+    """Note an answer that is many deviations away from what the model expected: it will be asked for once more."""
+    guess = plan.predictions.get(state.shapes[0])
+    if guess is None or state.past.count < _SUSPECT_FROM:
+        return state
+    miss = float(np.sqrt(np.mean((y - guess) ** 2)))
+    spread = float(np.sqrt(np.mean(np.var(state.past.answers, axis=0))))
+    wild = miss > _WILD * plan.deviation > 0.0 and miss > _NOTABLE * spread
+    return replace(state, surprise=x, miss=miss) if wild else state
+
+
+def _checked(task: Task, state: RegionState, y: Vector) -> RegionState:
+    """Conclude from a second answer to a surprising query whether the first was right; else it takes its place."""
+    leader, sign, history = task.known.leader, task.known.sign, state.past
+    row = None if state.surprise is None else history.index_of(state.surprise)
+    state = replace(state, surprise=None, tuned=0)
+    if row is None or float(np.sqrt(np.mean((y - history.answers[row]) ** 2))) <= _AGREES * state.miss:
+        return state
+    history = history.replaced(row, y)
+    values = [sign * leader.value(x, y) for x, y in zip(history.points, history.answers, strict=True)]
+    best = int(np.argmin(values))
+    state = replace(state, history=history, wrong=state.wrong + 1)
+    return replace(state, x=history.points[best], value=sign * values[best], centre=best)
+
+
+# ---- accept or not, and the next radius ---------------------------------------------------------------------------
+
+
+def _judged_exact(task: Task, state: RegionState, plan: TrialPlan, told: Told) -> RegionState:
+    """Compare F at the trial with what the model promised, and move to the lowest F that was seen."""
+    leader, sign = task.known.leader, task.known.sign
+    values = [sign * leader.value(x, y) for x, y in told]
+    current = sign * state.value
+    radius, suspect = state.radius, False
+    if plan.kind is Kind.TRIAL:
+        ratio = (current - values[0]) / max(plan.move.predicted, 1e-300)
+        state = tried(state, ratio)
+        radius = next_radius(state, plan.move.size, ratio, state.floor)
+        suspect = state.losses > 1 and state.exact is None and state.past.count >= _SUSPECT_FROM
+    best = int(np.argmin(values))
+    if plan.kind is Kind.PROBE and values[best] >= current:
+        radius = max(_SHRINK * radius, state.floor)  # look closer: what is left to gain may be small
+    state = replace(state, radius=radius, suspect=suspect)
+    if values[best] < current:
+        return replace(moved_to(state, told[best][0], sign * values[best]), stalled=0)
+    return replace(state, stalled=state.stalled + 1)
+
+
+def _judged_noisy(task: Task, state: RegionState, plan: TrialPlan, told: Told, points: int | None) -> RegionState:
+    """Compare F by the refitted model, which averages noise out; move only if F as observed did not clearly rise."""
+    leader, sign = task.known.leader, task.known.sign
+    (model,) = models(task, state, points, (state.contest.winner,), plan.priors).values()
+    x, y = told[0]
+    here = leader(state.x, model.clipped(state.x))
+    centre, trial = sign * here.value, sign * leader.value(x, model.clipped(x))
+    sigma = float(np.sqrt(state.variance))
+    noise = sigma * float(np.sqrt(dot(here.grad_y, here.grad_y)))  # of F, to first order
+    slack, slope = 0.5 * noise, state.past.steepness(state.centre, state.variance)
+    # Below this radius the answers change by less than the noise, or hardly ever jump.
+    told_apart = (4.0 if state.jumps > 0.0 else 1.0) * sigma
+    floor = max(state.floor, told_apart / slope) if slope > 0 else state.floor
+    radius = state.radius
+    if plan.kind is Kind.TRIAL:
+        ratio = (centre - trial + slack) / (plan.move.predicted + slack)
+        if ratio > 0.7 and plan.move.predicted <= slack:
+            ratio = 0.5  # a promise within the noise is no reason to trust the model further out
+        state = tried(state, ratio)
+        radius = next_radius(state, plan.move.size, ratio, floor)
+    radius = min(max(radius, floor), 4.0 * state.scale)
+    state = replace(state, radius=radius, value=sign * centre, slack=slack)
+    lower = trial < centre and sign * leader.value(x, y) <= centre + 3.0 * noise
+    return moved_to(state, x, sign * trial) if lower else state
+
+
+def _gained(task: Task, before: RegionState, state: RegionState, plan: TrialPlan) -> RegionState:
+    """Count idle steps, after which looks far away begin, and quiet ones, after which the method ends."""
+    sign = task.known.sign
+    gain, gained = sign * (before.value - state.value), sign * (state.first - state.value)
+    quiet = gain <= max(_QUIET_GAIN * gained, state.least_gain)
+    foreseen = plan.kind is Kind.TRIAL and state.losses == 0 and plan.move.predicted >= _NOTHING * gained
+    idle = 0 if gain > _IDLE_GAIN * gained else state.idle + (0 if foreseen else 1)
+    settled = plan.move.predicted <= max(_NOTHING * gained, state.least_gain)
+    state = replace(state, idle=idle, quiet=state.quiet + 1 if quiet else 0, settled=settled)
+    if plan.kind is not Kind.LOOK:
+        return state
+    radius = max(state.radius, _AFRESH * state.scale) if gain > 0.0 else state.radius
+    return replace(state, looks=state.looks + 1, radius=radius)
+
+
+def tried(state: RegionState, ratio: float) -> RegionState:
+    """Count trials, and those in a row that did not keep their promise."""
+    failed = ratio < _KEPT
+    losses = state.losses + 1 if failed else 0
+    return replace(state, losses=losses, trials=state.trials + 1, succeeded=state.succeeded or not failed)
+
+
+def next_radius(state: RegionState, size: float, ratio: float, floor: float) -> float:
+    """Shrink after a failure, grow after a success at the boundary (recipe 3b).
+
+    Without structure a short step that fails says little about the whole region. Until a first step has succeeded
+    the region may be far too wide, and where a step is far off it is: then it shrinks to where a parabola through
+    the failure has its minimum.
+    """
+    if ratio < _KEPT:
+        shrunk = _SHRINK * min(state.radius, size)
+        if state.unstructured:
+            least = 0.3 if state.succeeded else 0.1
+            factor = _SHRINK
+            if ratio < _FAR_OFF or not state.succeeded:
+                factor = min(max(0.5 / (1.0 - ratio), least), _SHRINK)
+            shrunk = max(factor * min(state.radius, size), least * state.radius)
+        return max(shrunk, floor)
+    if ratio > 0.7 and size > 0.99 * state.radius:
+        return 2.0 * state.radius
+    return state.radius
+
+
+def moved_to(state: RegionState, x: Vector, value: float) -> RegionState:
+    """Return the state with x, which was told, as its centre."""
+    centre = state.past.index_of(x)
+    return state if centre is None else replace(state, x=x, value=value, centre=centre)
+
+
+def findings(state: RegionState) -> str:
+    """Say in plain words what was found out about the followers."""
+    if state.history is None:
+        return ""
+    history, winner = state.history, state.contest.winner
+    leading = state.leading(winner)
+    said = ["no structure shows in the answers" if winner is Shape.FREE else f"{winner.value} show in the answers"]
+    if state.exact is False:
+        said.append(f"the followers are noisy, one answer is off by about {np.sqrt(state.variance):.2g}")
+    elif state.jumps > 0.0:
+        said.append(f"answers jump or contradict each other by about {np.sqrt(12.0 * state.variance):.2g}")
+    else:
+        asked = "" if state.exact is None else ", as far as one query beside another tells"
+        said.append(f"the followers repeat themselves{asked}")
+    if state.wrong:
+        said.append(f"{state.wrong} answers were wrong when asked for once more, and replaced")
+    if not history.answers.std(axis=0).any():
+        said.append("the answers did not move at all")
+    ratio = float(history.sizes.max() / history.sizes.min())
+    unequal = f", by a factor of up to {ratio:.2g} between decisions" if ratio > 1.0 else ""
+    said.append(f"a typical move of a decision is {state.scale:.2g}{unequal}")
+    if leading is not None and leading.weight > 0.0:
+        said.append(f"beyond what is linear the answers are taken as {leading.kernel.value}")
+    if state.looks:
+        said.append(f"{state.looks} queries looked far away")
+    return "found out on the way: " + "; ".join(said)

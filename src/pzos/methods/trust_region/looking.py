@@ -1,0 +1,250 @@
+"""Where to ask when not at the model's minimiser: directions never asked, beside a point, far away, on a grid.
+
+Every function returns a point of the set. Random numbers come by address, from the step.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from pzos.base.keys import Role
+from pzos.base.types import Matrix, Vector
+from pzos.methods.response_model.response import ResponseModel
+from pzos.methods.solver import Task
+from pzos.methods.trust_region.state import RegionState, wide_model
+from pzos.methods.trust_region.subproblem import Move, Objective, Region, bounds_of, minimise, on_model
+
+#: The promise of known directions that an unknown one must outweigh, and how near it is asked, in trust radii.
+_OUTWEIGHS, _NEAR = 0.3, 0.2
+#: Directions are explored once a trial has succeeded, or after so many; after a failure all, if so few are left.
+_TRIALS_BEFORE, _FEW_LEFT = 6, 20
+#: Above this many decisions looks far away find nothing, and unseen directions must be worth more.
+_FEW_DECISIONS = 40
+#: How far beside a point the followers are asked whether they repeat themselves, in trust radii.
+_BESIDE = 1e-5
+#: Idle steps before looks far away begin, how many at a time, and how many points are compared for one.
+_IDLE, _LOOKS, _CANDIDATES = 8, 4, 3000
+#: Answers nearer to each other than this share of the way that was come count once in the model of the whole response.
+_APART = 0.05
+#: How many deviations count as hope, in turns: what is nearly known to be good, and what is hardly known.
+_HOPES = (1.0, 3.0)
+_GRID_TRIES = 60
+
+
+def region_of(task: Task, state: RegionState, radius: float | None = None) -> Region:
+    """Return the trust region, or one of another radius around the same centre."""
+    return Region(state.x, state.radius if radius is None else radius, state.past.sizes, task.known.domain)
+
+
+def probe(task: Task, state: RegionState, model: ResponseModel, index: int) -> Vector:
+    """Return a point in a random direction, kept away from directions already asked."""
+    v = task.keys.direction(state.step, index, state.x.size, Role.PROBE)
+    seen = model.geometry
+    if 0 < seen.count < state.x.size:
+        gram = seen.gram + 1e-8 * np.eye(seen.count)
+        v = v - np.linalg.solve(gram, seen.units @ v) @ seen.units
+        v /= float(np.linalg.norm(v))
+    direction: Vector = v / max(float(np.abs(v).max()), 1e-300)
+    return region_of(task, state).at(0.5, direction)
+
+
+def anywhere(task: Task, state: RegionState) -> Vector:
+    """Return a random point of the trust region."""
+    signs = task.keys.generator(Role.PROBE, state.step, 1).uniform(-1.0, 1.0, state.x.size)
+    return region_of(task, state).at(1.0, signs)
+
+
+def survey(task: Task, state: RegionState, x: Vector) -> Vector:
+    """Return a corner of the trust region around x, for under noise only far points tell slopes; where answers jump
+    any point of the region, for the next step may be anywhere."""
+    if state.exact is not False:
+        return anywhere(task, state)
+    signs: Vector = 2.0 * task.keys.generator(Role.PROBE, state.step).integers(0, 2, x.size).astype(np.float64) - 1.0
+    return replace(region_of(task, state), centre=x).at(1.0, signs)
+
+
+def beside(task: Task, state: RegionState, x: Vector) -> Vector:
+    """Return a point so close to x that a continuous response can hardly tell them apart; x itself under noise."""
+    if state.exact is False:
+        return x
+    direction = task.keys.direction(state.step, 0, state.x.size, Role.PROBE)
+    return replace(region_of(task, state), centre=x).at(_BESIDE, direction / float(np.abs(direction).max()))
+
+
+# ---- directions never asked -----------------------------------------------------------------------------------------
+
+
+def doubt_of(task: Task, state: RegionState, model: ResponseModel) -> float:
+    """Return the deviation of F that a unit slope of unknown direction stands for: sqrt(sum_j var_j (df/dy_j)^2)."""
+    if model.variances.size == 0:
+        return 0.0
+    pull = task.known.leader(state.x, state.past.answers[state.centre]).grad_y
+    return float(np.sqrt(np.maximum(model.variances, 0.0) @ (pull * pull)))
+
+
+def unseen_direction(task: Task, state: RegionState, model: ResponseModel, move: Move, doubt: float) -> Vector | None:
+    """Return a direction never asked that is worth a query: where a step went wrong, or where it may bring more.
+
+    Not before a trial has shown how far the model reaches: clean slopes on the wrong scale tell nothing.
+    """
+    n, count = task.known.dimension, state.past.count
+    if not 1 < count <= n or not (state.succeeded or state.trials >= _TRIALS_BEFORE):
+        return None
+    v = task.keys.direction(state.step, 0, n, Role.PROBE)
+    units = model.geometry.units
+    for _ in range(2):  # once more, because of rounding
+        v = v - np.linalg.lstsq(units.T, v, rcond=None)[0] @ units
+    size = float(np.linalg.norm(v))
+    if size <= 1e-6:
+        return None
+    unseen: Vector = v / size
+    lost = state.losses > 0 and n - count < _FEW_LEFT
+    return unseen if lost or _outweighs(task, state, model, move, doubt, unseen) else None
+
+
+def _outweighs(task: Task, state: RegionState, model: ResponseModel, move: Move, doubt: float, unseen: Vector) -> bool:
+    """Tell whether what a direction never asked may bring outweighs the promise of those that were.
+
+    It brings at most what half a deviation of its slope is worth, less what f and the model lose on the way.
+    """
+    if doubt == 0.0:
+        return True
+    objective = on_model(task.known.leader, task.known.sign, model)
+    at_best, region, gain = objective(move.x)[0], replace(region_of(task, state), centre=move.x), 0.0
+    for share in (1.0, 0.5, 0.25, 0.125, 0.0625):
+        for sign in (1.0, -1.0):
+            point = region.at(sign * share * 0.5 * float(np.sqrt(state.x.size)), unseen)
+            way = float(np.linalg.norm((point - move.x) / region.sizes))
+            gain = max(gain, 0.5 * doubt * way - (objective(point)[0] - at_best))
+    patience = max(_OUTWEIGHS, (state.x.size - state.past.count) / _FEW_DECISIONS)
+    return gain > patience * move.predicted
+
+
+def explore(task: Task, state: RegionState, model: ResponseModel, unseen: Vector) -> Vector:
+    """Return a point close to the centre in a direction never asked: a clean slope, taken where F looks lower.
+
+    Further out after answers that did not move at all.
+    """
+    region, share = region_of(task, state), _telling_share(state) * 3.0 ** min(state.flat, 6)
+    objective = on_model(task.known.leader, task.known.sign, model)
+    points = [region.at(sign * share, unseen) for sign in (1.0, -1.0)]
+    moved = [region.size(point) for point in points]
+    if min(moved) < 0.1 * max(moved):  # the set ends there
+        return points[int(np.argmax(moved))]
+    return points[int(np.argmin([objective(point)[0] for point in points]))]
+
+
+def _telling_share(state: RegionState) -> float:
+    """Return how many trust radii away an answer tells a slope: near for a clean one, further out under noise."""
+    if not state.rough:
+        return _NEAR
+    slope = state.past.steepness(state.centre, state.variance)
+    telling = 4.0 * float(np.sqrt(state.variance)) / max(slope * state.radius, 1e-300)
+    return min(max(telling, _NEAR), 1.0)
+
+
+# ---- far away -------------------------------------------------------------------------------------------------------
+
+
+def looks_far(state: RegionState) -> bool:
+    """Tell whether it is the turn of looks far away: after some idle steps, in turns with local ones."""
+    idle = state.idle - min(_IDLE, state.x.size)
+    local = _LOOKS if idle < 4 * _LOOKS else 1
+    few = state.x.size <= _FEW_DECISIONS
+    return few and state.unstructured and idle >= 0 and idle % (_LOOKS + local) < _LOOKS
+
+
+def far_look(task: Task, state: RegionState, limit: int | None) -> Vector:
+    """Return where in the whole set F may be lowest: on a model of all of it, less a deviation of what is unknown.
+
+    The best of random points away from all that were asked, or what is best near it; the farthest of them as long as
+    answers did not move.
+    """
+    known, sizes, told = task.known, state.past.sizes, state.past.points
+    reach = max(float(np.max(np.abs(state.x - known.x0) / sizes)), state.scale)
+    drawn, wide = _candidates(task, state, reach)
+    model = wide_model(task, state, _APART * wide, limit)
+    points = np.array([known.domain.project(x) for x in drawn])
+    apart = np.array([np.min(np.max(np.abs(x - told) / sizes, axis=1)) for x in points])
+    if model.factor is None or not model.variances.any():
+        return np.asarray(points[int(np.argmax(apart))])
+    scores, doubts = _hopes(task, model, points, _HOPES[state.looks % len(_HOPES)])
+    scores[apart < _APART * wide] = np.inf
+    best = int(np.argmin(scores))
+    lowered = hopeful(on_model(known.leader, known.sign, model), model, float(doubts[best]))
+    near = minimise(lowered, Region(points[best], 0.5 * reach, sizes, known.domain), 8).x
+    away = float(np.min(np.max(np.abs(near - told) / sizes, axis=1))) >= _APART * wide
+    return near if away else np.asarray(points[best])
+
+
+def _hopes(task: Task, model: ResponseModel, points: Matrix, hope: float) -> tuple[Vector, Vector]:
+    """Return F on the model less ``hope`` deviations at every point, infinite where f is not defined, and the doubts."""
+    known = task.known
+    answers, variances = model.at_many(points)
+    scores, doubts = np.full(len(points), np.inf), np.zeros(len(points))
+    for k, (x, y) in enumerate(zip(points, answers, strict=True)):
+        try:
+            with np.errstate(all="ignore"):
+                at = known.leader(x, y)
+        except (ArithmeticError, ValueError):
+            continue
+        doubts[k] = hope * np.sqrt(np.maximum(model.variances, 0.0) @ (at.grad_y * at.grad_y))
+        scores[k] = known.sign * at.value - doubts[k] * np.sqrt(variances[k])
+    return scores, doubts
+
+
+def _candidates(task: Task, state: RegionState, reach: float) -> tuple[Matrix, float]:
+    """Draw points around the best one as far as the search has come; in a bounded box all over it and at its corners.
+
+    Beside them, how far away counts as far, in typical moves.
+    """
+    n = state.x.size
+    draw = task.keys.generator(Role.REGION, state.step, 1)
+    count = int(min(max(_CANDIDATES / n, 10), 100))
+    around = state.x + reach * state.past.sizes * draw.standard_normal((count, n))
+    bounds = bounds_of(task.known.domain, n)
+    if bounds is None or not np.isfinite(bounds[1] - bounds[0]).all():
+        return around, reach
+    width = bounds[1] - bounds[0]
+    inside = bounds[0] + width * draw.random((count, n))
+    corners = bounds[0] + width * np.round(draw.random((count, n)))
+    return np.concatenate([around, inside, corners]), 0.5 * float(np.max(width / state.past.sizes))
+
+
+def hopeful(objective: Objective, model: ResponseModel, doubt: float) -> Objective:
+    """Return f on the model less ``doubt`` times the deviation of the process."""
+
+    def lowered(x: Vector) -> tuple[float, Vector]:
+        value, gradient = objective(x)
+        variance, slope = model.spread(x)
+        deviation = doubt * float(np.sqrt(variance))
+        if variance <= 1e-14:
+            return value - deviation, gradient
+        return value - deviation, gradient - (0.5 * deviation / variance) * slope
+
+    return lowered
+
+
+# ---- a resolution of x ----------------------------------------------------------------------------------------------
+
+
+def on_grid(task: Task, state: RegionState, x: Vector, resolution: float) -> Vector:
+    """Return a multiple of the resolution near x, inside the box, that was not asked yet (x itself if none is found).
+
+    Steps of one, then further, in random directions lead away from points already asked.
+    """
+    bounds = bounds_of(task.known.domain, x.size)
+    lower, upper = (-np.inf, np.inf) if bounds is None else bounds
+    lower, upper = np.ceil(lower / resolution - 1e-9), np.floor(upper / resolution + 1e-9)
+    nearest = np.minimum(np.maximum(np.round(x / resolution), lower), upper)
+    draw = task.keys.generator(Role.PROBE, state.step, 2)
+    steps = nearest
+    for tries in range(_GRID_TRIES):
+        point: Vector = steps * resolution
+        if state.past.index_of(point) is None:
+            return point
+        reach = 1 + tries // 10
+        steps = np.minimum(np.maximum(nearest + draw.integers(-reach, reach + 1, x.size), lower), upper)
+    return x

@@ -1,0 +1,130 @@
+"""What answers are taken for: noise, errors, jumps, plateaus, holes; and what a run says of it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import pzos
+from pzos.methods.solver import Stop
+from pzos.methods.trust_region.solver import CompositeTrustRegion
+from pzos.problem.follower import seeded
+
+rng = np.random.default_rng(5)
+A = rng.standard_normal((5, 4)) / 2.0
+GOAL = rng.random(5)
+
+
+def smooth(x):
+    return np.tanh(A @ x)
+
+
+def cost():
+    return pzos.leader_from_functions(
+        lambda x, y: float((y - GOAL) @ (y - GOAL) + 0.01 * (x @ x)),
+        lambda x, y: 0.02 * x,
+        lambda x, y: 2.0 * (y - GOAL),
+    )
+
+
+class Counted:
+    """A follower that keeps every x it was asked."""
+
+    def __init__(self, answer):
+        self.answer, self.asked = answer, []
+
+    def __call__(self, x):
+        self.asked.append(x.copy())
+        return self.answer(x)
+
+
+def solved(follower, queries, x0=None, domain=None, leader=None, solver=None, seed=0):
+    problem = pzos.Problem(leader or cost(), follower, np.zeros(4) if x0 is None else x0, domain)
+    return pzos.solve(problem, solver or CompositeTrustRegion(), queries=queries, seed=seed, progress=False)
+
+
+def true_cost(x):
+    return cost().value(x, smooth(x))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_an_exact_follower_is_never_asked_a_known_x(seed):
+    follower = Counted(smooth)
+    result = solved(follower, 80, domain=pzos.Box(-1.0, 1.0), seed=seed)
+    assert len({x.tobytes() for x in follower.asked}) == len(follower.asked)
+    assert "repeat themselves" in result.explanation
+
+
+def test_noise_is_found_out_and_its_level_is_told():
+    follower = seeded(lambda x, rng: smooth(x) + 0.05 * rng.standard_normal(5))
+    result = solved(follower, 60)
+    assert "noisy" in result.explanation
+    level = float(result.explanation.split("off by about ")[1].split(";")[0])
+    assert 0.015 < level < 0.15
+    assert true_cost(result.x) < 0.5 * true_cost(np.zeros(4))
+
+
+def test_a_wild_answer_is_asked_once_more_and_replaced():
+    def mistyped(x):
+        mistyped.calls += 1
+        return 100.0 * smooth(x) if mistyped.calls == 25 else smooth(x)
+
+    mistyped.calls = 0
+    result = solved(mistyped, 60)
+    assert "1 answers were wrong" in result.explanation
+    clean = solved(smooth, 60)
+    start, best = true_cost(np.zeros(4)), true_cost(clean.x)
+    assert (true_cost(result.x) - best) / (start - best) < 1e-3
+
+
+def test_a_true_surprise_is_asked_beside_once_and_kept():
+    def cliff(x):
+        return smooth(x) + np.where(x[0] > 0.35, 20.0, 0.0)
+
+    result = solved(cliff, 60)
+    assert "wrong" not in result.explanation
+
+
+def test_rounded_answers_do_not_stop_the_search():
+    result = solved(lambda x: 0.05 * np.round(smooth(x) / 0.05), 60)
+    assert "jump" in result.explanation
+    best = true_cost(solved(smooth, 60).x)
+    start = true_cost(np.zeros(4))
+    assert (true_cost(result.x) - best) / (start - best) < 0.2
+
+
+def test_a_plateau_is_left_by_looking_further_out():
+    follower = Counted(lambda x: 0.2 * np.floor(np.maximum(np.abs(x) - 0.5, 0.0) / 0.2))
+    leader = pzos.leader_from_functions(
+        lambda x, y: float(0.1 * (x @ x) - y.sum()), lambda x, y: 0.2 * x, lambda x, y: -np.ones_like(y)
+    )
+    result = solved(follower, 60, x0=np.full(4, 0.01), domain=pzos.Box(-3.0, 3.0), leader=leader)
+    assert result.value < -1.0
+
+
+def test_answers_that_never_move_are_not_called_converged():
+    result = solved(lambda x: np.ones(5), 400, x0=np.full(4, 0.1), domain=pzos.Box(-1.0, 1.0))
+    assert result.stop is Stop.UNMOVED
+    assert "did not move at all" in result.explanation
+    assert result.queries < 400
+
+
+def test_a_cost_with_holes_is_not_the_end_of_the_run():
+    leader = pzos.leader_from_functions(
+        lambda x, y: float(x @ x - np.log(y).sum()) if y.min() > 0 else float("nan"),
+        lambda x, y: 2.0 * x,
+        lambda x, y: -1.0 / y,
+    )
+    result = solved(lambda x: 1e-3 + np.exp(A @ x), 40, x0=np.full(4, -2.0), leader=leader)
+    assert result.queries == 40
+    assert result.value < leader.value(np.full(4, -2.0), 1e-3 + np.exp(A @ np.full(4, -2.0)))
+
+
+def test_drifting_followers_are_not_followed_into_a_corner():
+    def drifting(x):
+        drifting.calls += 1
+        return smooth(x) + 1e-3 * drifting.calls * np.array([1.0, -1.0, 0.5, 0.0, 1.0])
+
+    drifting.calls = 0
+    result = solved(drifting, 60)
+    assert true_cost(result.x) < 0.5 * true_cost(np.zeros(4))

@@ -1,0 +1,93 @@
+"""Where a query goes that is not at the model's minimiser: new directions, far away, on a grid."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import pzos
+from pzos.base.errors import InvalidInput
+from pzos.methods.solver import Stop
+from pzos.methods.trust_region.solver import CompositeTrustRegion
+from pzos.testing import play
+
+rng = np.random.default_rng(11)
+
+
+def tracked(n, m, domain=None, scale=1.0):
+    """Return a problem without structure: y is linear in x, f wants it elsewhere."""
+    B, goal = rng.standard_normal((m, n)) / np.sqrt(n), rng.standard_normal(m)
+    leader = pzos.leader_from_functions(
+        lambda x, y: float((y - goal) @ (y - goal) + 1e-3 * (x / scale) @ (x / scale)),
+        lambda x, y: 2e-3 * x / scale**2,
+        lambda x, y: 2.0 * (y - goal),
+    )
+    return pzos.Problem(leader, lambda x: B @ (x / scale), 0.3 * scale * rng.standard_normal(n), domain)
+
+
+@pytest.mark.parametrize("n", [5, 12])
+def test_every_direction_of_a_response_without_structure_is_seen_in_about_as_many_queries(n):
+    problem = tracked(n, n + 3)
+    _, asked, _ = play(problem, CompositeTrustRegion(), steps=n + 6, seed=1)
+    points = np.array([query.x for query in asked])
+    assert np.linalg.matrix_rank(points - points[0], tol=1e-4) == n
+
+
+@pytest.mark.parametrize("scale", [1e-8, 1e-3, 1.0, 1e3, 1e8])
+def test_the_search_does_not_depend_on_the_units_of_x(scale):
+    global rng
+    rng = np.random.default_rng(3)
+    problem = tracked(6, 8, scale=scale)
+    rng = np.random.default_rng(3)
+    plain = tracked(6, 8)
+    solver = CompositeTrustRegion()
+    one = pzos.solve(problem, solver, queries=25, seed=2, progress=False)
+    other = pzos.solve(plain, solver, queries=25, seed=2, progress=False)
+    assert one.value == pytest.approx(other.value, rel=1e-3, abs=1e-6)
+
+
+def two_wells():
+    """Return a problem whose x0 lies in the shallow one of two wells."""
+    deep, shallow = np.array([2.0, 2.0]), np.array([-2.0, -2.0])
+
+    def respond(x):
+        return np.exp(-0.5 * np.array([((x - deep) ** 2).sum(), ((x - shallow) ** 2).sum()]))
+
+    leader = pzos.leader_from_functions(
+        lambda x, y: float(-2.0 * y[0] - y[1]), lambda x, y: 0 * x, lambda x, y: np.array([-2.0, -1.0])
+    )
+    return pzos.Problem(leader, respond, np.array([-1.5, -1.6]), pzos.Box(-4.0, 4.0))
+
+
+def test_spare_queries_look_far_away_and_find_the_deeper_well():
+    result = pzos.solve(two_wells(), CompositeTrustRegion(), queries=80, progress=False)
+    assert result.value == pytest.approx(-2.0, abs=1e-2)
+    assert "looked far away" in result.explanation
+
+
+def test_every_query_lies_on_the_grid_of_the_resolution_inside_the_box_and_is_new():
+    problem = tracked(4, 6, domain=pzos.Box(-1.03, 0.97))
+    study, asked, _ = play(problem, CompositeTrustRegion(resolution=0.05), steps=60, seed=3)
+    points = np.array([query.x for query in asked[1:]])
+    np.testing.assert_allclose(points / 0.05, np.round(points / 0.05), atol=1e-9)
+    assert points.min() >= -1.03
+    assert points.max() <= 0.97
+    assert len({x.tobytes() for x in points}) == len(points)
+    fine = pzos.solve(problem, CompositeTrustRegion(), queries=60, progress=False)
+    first = problem.leader.value(problem.x0, problem.follower.respond(problem.x0, None))
+    assert (study.state.value - fine.value) / (first - fine.value) < 0.05
+
+
+def test_a_resolution_needs_a_box():
+    problem = pzos.Problem(two_wells().leader, two_wells().follower, np.full(2, 0.5), pzos.Simplex(1.0))
+    with pytest.raises(InvalidInput, match="resolution"):
+        pzos.solve(problem, CompositeTrustRegion(resolution=0.1), queries=5, progress=False)
+
+
+def test_tolerances_end_a_run_early_and_near_the_optimum():
+    problem = tracked(4, 6)
+    best = pzos.solve(problem, CompositeTrustRegion(), queries=100, progress=False).value
+    result = pzos.solve(problem, CompositeTrustRegion(ftol=1e-6), queries=400, progress=False)
+    assert result.stop is Stop.CONVERGED
+    assert result.queries < 100
+    assert result.value - best < 1e-4
