@@ -142,6 +142,13 @@ class Fitter:
             slopes = slopes @ self.sketch
         return fit_kernels(seen, slopes, start, variance, (Kernel.KINKED,))
 
+    def tune_roughly(self, history: History, centre: int, variance: float) -> Scales:
+        """Return likely scales without structure for little: two kernels, near what the distances suggest."""
+        seen, slopes = history.seen_from(centre, self.points)
+        length = 2.0 * float(np.median(seen.lengths))
+        start = [Scales(length, 1.0, kernel=kernel) for kernel in _UNDER_NOISE]
+        return fit_kernels(seen, slopes, start, variance, _UNDER_NOISE)[0]
+
     def _prior(self, shape: Shape, sample: _Sample, start: LinearPrior | None) -> tuple[LinearPrior, _Sample]:
         """Return the linear prior and the sample, latent where answers are at their bounds."""
         if shape is Shape.FREE:

@@ -178,10 +178,9 @@ def _gained(task: Task, before: RegionState, state: RegionState, plan: TrialPlan
     quiet = gain <= max(_QUIET_GAIN * gained, state.least_gain)
     foreseen = plan.kind is Kind.TRIAL and state.losses == 0 and plan.move.predicted >= _NOTHING * gained
     idle = 0 if gain > _IDLE_GAIN * gained else state.idle + (0 if foreseen else 1)
-    settled = plan.move.predicted <= max(_NOTHING * gained, state.least_gain)
-    state = replace(state, idle=idle, quiet=state.quiet + 1 if quiet else 0, settled=settled)
+    state = replace(state, idle=idle, quiet=state.quiet + 1 if quiet else 0)
     if plan.kind is not Kind.LOOK:
-        return state
+        return replace(state, settled=plan.move.predicted <= max(_NOTHING * gained, state.least_gain))
     radius = max(state.radius, _AFRESH * state.scale) if gain > 0.0 else state.radius
     return replace(state, looks=state.looks + 1, radius=radius)
 

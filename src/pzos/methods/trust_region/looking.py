@@ -180,7 +180,7 @@ def far_look(task: Task, state: RegionState, limit: int | None) -> Vector:
 
 
 def _hopes(task: Task, model: ResponseModel, points: Matrix, hope: float) -> tuple[Vector, Vector]:
-    """Return F on the model less ``hope`` deviations, infinite where f is not defined, and the deviations per spread."""
+    """Return F on the model less ``hope`` deviations, infinite where f is not defined, and its doubts."""
     known = task.known
     answers, variances = model.at_many(points)
     scores, doubts = np.full(len(points), np.inf), np.zeros(len(points))

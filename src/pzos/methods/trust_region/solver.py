@@ -25,7 +25,16 @@ from pzos.methods.response_model.response import ResponseModel
 from pzos.methods.solver import Foresight, Outcome, Stop, Task
 from pzos.methods.trust_region import looking
 from pzos.methods.trust_region.judging import Told, findings, judged, moved_to
-from pzos.methods.trust_region.state import Kind, RegionState, TrialPlan, models, opening_contest, point_limit, retuned
+from pzos.methods.trust_region.state import (
+    NO_MOVE,
+    Kind,
+    RegionState,
+    TrialPlan,
+    models,
+    opening_contest,
+    point_limit,
+    retuned,
+)
 from pzos.methods.trust_region.subproblem import Move, bounds_of, first_radius, minimise, on_model, typical_sizes
 from pzos.problem.structure import declared
 
@@ -107,7 +116,7 @@ class CompositeTrustRegion:
             return self._asked_again(task, state, Kind.CHECK, state.surprise)
         rivals = models(task, state, self.points, state.shapes, state.priors, state.step % _REFIT == 0)
         model = rivals[state.shapes[0]]
-        query = self._query(task, state, model, self._move(task, state, model, state.radius))
+        query = self._query(task, state, model)
         if state.exact is not False and history.index_of(query.point) is not None:
             query = query._replace(kind=Kind.PROBE, point=looking.anywhere(task, state))
         if self.resolution is not None:
@@ -125,12 +134,13 @@ class CompositeTrustRegion:
             point = looking.on_grid(task, state, point, self.resolution)
         return TrialPlan((point,), (kind.purpose,), kind)
 
-    def _query(self, task: Task, state: RegionState, model: ResponseModel, move: Move) -> _Query:
-        """Return what the next query is for, and where: most often the minimiser of the model, ``move``."""
+    def _query(self, task: Task, state: RegionState, model: ResponseModel) -> _Query:
+        """Return what the next query is for, and where: most often the minimiser of the model."""
+        if model.factor is not None and looking.looks_far(state):
+            return _Query(Kind.LOOK, looking.far_look(task, state, self.points))
+        move = self._move(task, state, model, state.radius)
         doubt = looking.doubt_of(task, state, model)
         free = state.shapes[0] is Shape.FREE and state.unstructured
-        if model.factor is not None and looking.looks_far(state):
-            return _Query(Kind.LOOK, looking.far_look(task, state, self.points), move)
         unseen = looking.unseen_direction(task, state, model, move, doubt) if free else None
         if unseen is not None:
             return _Query(Kind.EXPLORE, looking.explore(task, state, model, unseen), move)
@@ -262,7 +272,7 @@ class CompositeTrustRegion:
 class _Query(NamedTuple):
     kind: Kind
     point: Vector
-    move: Move
+    move: Move = NO_MOVE
 
 
 def _negligible(state: RegionState) -> float:

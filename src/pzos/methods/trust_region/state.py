@@ -54,8 +54,8 @@ class Kind(Enum):
         return Purpose.TRIAL if self in (Kind.START, Kind.TRIAL) else Purpose.PROBE
 
 
-#: What is promised where nothing is: of the first query, and of a repeated one.
-_NO_MOVE = Move(np.zeros(0), _NAN, _NAN)
+#: What is promised where nothing is: by the first query, a repeated one, a look far away.
+NO_MOVE = Move(np.zeros(0), _NAN, _NAN)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,7 +63,7 @@ class TrialPlan(Plan):
     """Points with what the model promised at the first, and what every competing structure predicts there."""
 
     kind: Kind = Kind.TRIAL
-    move: Move = _NO_MOVE
+    move: Move = NO_MOVE
     predictions: Mapping[Shape, Vector] = field(default_factory=dict)
     priors: Mapping[Shape, LinearPrior] = field(default_factory=dict)
     deviation: float = np.inf
@@ -273,7 +273,7 @@ def wide_model(task: Task, state: RegionState, apart: float, points: int | None)
     """Return a model of the whole response: of answers some way apart, so that the many near the centre do not lead."""
     part = state.past.thinned(state.centre, apart)
     fit = fitter(task, part, points)
-    scales = None if part.count < 2 else fit.tune(part, 0, Shape.FREE, (), state.least_variance)[0]
+    scales = None if part.count < 2 else fit.tune_roughly(part, 0, state.least_variance)
     return fit.fit(part, 0, Shape.FREE, scales)
 
 
