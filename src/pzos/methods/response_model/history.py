@@ -50,14 +50,17 @@ class History:
     def jumpiness(self) -> float:
         """Return the variance of one entry within the steps in which answers move, 0 where they move freely.
 
-        What is continuous does not take one value twice inside its range. Where answers do, they are rounded, whole
-        numbers or corners of polyhedra, and move by a quantum q: uniform within it, a variance of q^2/12.
+        What is continuous does not take one value twice inside its range. Where answers do (half of those that move at
+        all: some may stay where they are for a while), they are rounded, whole numbers or corners of polyhedra, and
+        move by a quantum q: uniform within it, a variance of q^2/12.
         """
         rows = np.sort(self.answers[-_RECENT:, :_RECENT], axis=0)
         rises = np.diff(rows, axis=0)
         inside = (rows[1:] > rows[0]) & (rows[1:] < rows[-1])
-        ties = int(np.count_nonzero((rises == 0.0) & inside))
-        if self.count < 4 or ties <= 0.1 * np.count_nonzero(inside):
+        ties = (rises == 0.0) & inside
+        moving = rows[-1] > rows[0]
+        tied = np.count_nonzero(ties.any(axis=0)) >= 0.5 * np.count_nonzero(moving)
+        if self.count < 4 or not tied or np.count_nonzero(ties) <= 0.1 * np.count_nonzero(inside):
             return 0.0
         positive = np.where(rises > 0.0, rises, np.inf).min(axis=0)
         quanta = positive[np.isfinite(positive)]

@@ -100,6 +100,9 @@ def unseen_direction(task: Task, state: RegionState, model: ResponseModel, move:
     if size <= 1e-6:
         return None
     unseen: Vector = v / size
+    if len(state.contest.shapes) > 1:
+        # As many answers as decisions: most games are like that, and their own effects show without being explored.
+        return unseen if state.losses > 1 and n <= _FEW_LEFT else None
     lost = state.losses > 0 and n - count < _FEW_LEFT
     return unseen if lost or _outweighs(task, state, model, move, doubt, unseen) else None
 
@@ -148,12 +151,19 @@ def _telling_share(state: RegionState) -> float:
 # ---- far away -------------------------------------------------------------------------------------------------------
 
 
-def looks_far(state: RegionState) -> bool:
-    """Tell whether it is the turn of looks far away: after some idle steps, in turns with local ones."""
-    idle = state.idle - min(_IDLE, state.x.size)
-    local = _LOOKS if idle < 4 * _LOOKS else 1
-    few = state.x.size <= _FEW_DECISIONS
-    return few and state.unstructured and idle >= 0 and idle % (_LOOKS + local) < _LOOKS
+def looks_far(task: Task, state: RegionState) -> bool:
+    """Tell whether it is the turn of looks far away: after some idle steps, in turns with local ones.
+
+    Later and fewer at first where no bounds say how far is far.
+    """
+    n = state.x.size
+    if n > _FEW_DECISIONS or not state.unstructured:
+        return False
+    bounds = bounds_of(task.known.domain, n)
+    bounded = bounds is None or bool(np.isfinite(bounds[1] - bounds[0]).all())
+    idle = state.idle - min(_IDLE, n) * (1 if bounded else 2)
+    looks, local = (_LOOKS, 1) if idle >= 4 * _LOOKS else (_LOOKS, _LOOKS) if bounded else (_LOOKS // 2, 2 * _LOOKS)
+    return idle >= 0 and idle % (looks + local) < looks
 
 
 def far_look(task: Task, state: RegionState, limit: int | None) -> Vector:

@@ -136,7 +136,7 @@ class CompositeTrustRegion:
 
     def _query(self, task: Task, state: RegionState, model: ResponseModel) -> _Query:
         """Return what the next query is for, and where: most often the minimiser of the model."""
-        if model.factor is not None and looking.looks_far(state):
+        if model.factor is not None and looking.looks_far(task, state):
             return _Query(Kind.LOOK, looking.far_look(task, state, self.points))
         move = self._move(task, state, model, state.radius)
         doubt = looking.doubt_of(task, state, model)

@@ -98,7 +98,7 @@ class Contest:
             return tuple(dict.fromkeys((self.winner, Shape.FREE)))
         limit = min(self.scores) + (_MARGIN if self.rounds >= _TRAILING_AFTER else np.inf)
         close = (shape for shape, score in zip(self.shapes, self.scores, strict=True) if score <= limit)
-        return tuple(dict.fromkeys((self.winner, *close)))
+        return tuple(dict.fromkeys((self.winner, *close, Shape.FREE)))
 
     def observe(self, errors: Mapping[Shape, float]) -> Contest:
         """Return the contest after one more answer; ``errors`` are relative to the change of the answer."""
