@@ -8,6 +8,8 @@ Run:  python benchmarks/kill.py [KILLS | --small]    (200 by default; needs fork
 2. The same study killed again and again until it ends by itself.
 3. Death at every single call that changes a file, before it and half-way through it (benchmarks/kill_shim.c), and after
    every ``tell`` no byte written is left unsynced.
+4. Runs of every kind (threads, workers, programs, noise, batches, the default with its certificate), each driver killed
+   at random moments, also while it opens its file (benchmarks/kill_kinds.py).
 """
 
 from __future__ import annotations
@@ -36,6 +38,7 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 
 import numpy as np
 
+import kill_kinds
 import pzos
 from pzos.durable.replay import machine
 
@@ -245,6 +248,8 @@ def main(arguments: list[str]) -> int:
         print(f"{name}: " + (", ".join(f"{label} {count}" for label, count in counts.items()) or "skipped (no cc)"))
         bad += sum(counts.get(label, 0) for label in ("different", "too many calls", "tells left unsynced"))
         bad += counts.get("boundaries", 0) * 2 != counts.get("deaths", 0)
+    if not small:
+        bad += kill_kinds.main([str(max(kills // 8, 1))])
     print("met" if bad == 0 else "NOT MET")
     return int(bad > 0)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -53,13 +54,13 @@ def test_minimize_and_maximize_are_solve() -> None:
 class Broken:
     """Kinked followers that fail from some query on."""
 
-    def __init__(self, after: int) -> None:
-        self.after, self.calls = after, 0
+    def __init__(self, after: int, error: type[BaseException] = RuntimeError) -> None:
+        self.after, self.calls, self.error = after, 0, error
 
     def __call__(self, x: np.ndarray) -> np.ndarray:
         self.calls += 1
         if self.calls > self.after:
-            raise RuntimeError("out of order")
+            raise self.error("out of order")
         return np.concatenate([np.abs(x - 0.3), np.maximum(x, 0.1)])
 
 
@@ -102,6 +103,32 @@ def test_queries_of_a_certificate_that_failed_are_counted() -> None:
     assert result.certificate is None
     assert result.ledger["for the certificate"] == FEWEST_QUERIES
     assert follower.calls == result.queries + result.monitoring == 12 + FEWEST_QUERIES
+
+
+@pytest.mark.parametrize("at", [1, 2, 20, FEWEST_QUERIES])
+def test_ctrl_c_in_the_certificate_keeps_the_result_and_counts_what_was_answered(tmp_path: Path, at: int) -> None:
+    quiet = pzos.solve(kinked(), queries=12)
+    follower = Broken(after=quiet.queries + quiet.monitoring - FEWEST_QUERIES + at - 1, error=KeyboardInterrupt)
+    result = pzos.solve(kinked(follower=follower), queries=12, path=tmp_path / "run.study")
+    assert (result.stop, result.certificate) == (pzos.Stop.INTERRUPTED, None)
+    np.testing.assert_array_equal(result.x, quiet.x)
+    assert result.queries + result.monitoring == follower.calls - 1
+    assert result.ledger.get("for the certificate", 0) == at - 1
+    again = pzos.solve(kinked(), queries=12, path=tmp_path / "run.study")  # and nothing that was answered is lost
+    assert repr(again.certificate) == repr(quiet.certificate)
+
+
+def test_ctrl_c_between_the_run_and_its_certificate_keeps_the_result(monkeypatch: pytest.MonkeyPatch) -> None:
+    import pzos.stationarity.certificate as certificates
+
+    def interrupted(study: pzos.Study, queries: int) -> Any:
+        signal.raise_signal(signal.SIGINT)
+        return ending_solver(study, queries)
+
+    ending_solver = certificates.ending_solver
+    monkeypatch.setattr(certificates, "ending_solver", interrupted)
+    result = pzos.solve(kinked(), queries=12)
+    assert (result.stop, result.queries, result.certificate) == (pzos.Stop.INTERRUPTED, 12, None)
 
 
 def test_without_a_single_answer_there_is_a_result_and_no_certificate() -> None:

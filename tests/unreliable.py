@@ -23,6 +23,13 @@ def double(value: int) -> int:
     return 2 * value
 
 
+def die_at(fatal: int, value: int) -> int:
+    if value == fatal:
+        os.kill(os.getpid(), signal.SIGKILL)
+    time.sleep(0.3)  # long enough to be at work when another dies
+    return value
+
+
 def crash(x: object) -> None:
     raise ValueError(f"no equilibrium at {x}")
 

@@ -23,7 +23,7 @@ from pzos.problem.leader import Leader
 from pzos.problem.problem import Problem, require_problem
 from pzos.problem.sets import Domain
 from pzos.study.result import NAMES, Result, ordered
-from pzos.study.run import drive
+from pzos.study.run import CtrlC, drive
 from pzos.study.study import Study
 
 if TYPE_CHECKING:
@@ -60,7 +60,8 @@ def solve(
     taken. ``executor`` answers the queries of a step in parallel, with the same bits. ``tolerance`` says what to do
     about a follower that fails. With ``path`` the run is durable: every answer is kept in that file before it is used,
     and the same call goes on where a killed one ended. ``progress`` shows a bar; by default only on a terminal.
-    Ctrl-C returns the partial result.
+    Ctrl-C returns the partial result, which counts every query that was answered, also those of a certificate that was
+    not finished.
     """
     require_problem("solve", problem)
     known = problem.known()
@@ -77,23 +78,37 @@ def solve(
     wanted = _certificate_queries(certificate, solver)
     settings: dict[str, Any] = {"seed": seed, "steps": steps, "queries": queries, "seconds": seconds, "target": target}
     settings |= {"failure_rate": None if tolerance is None else tolerance.failure_rate, "monitor": monitor}
-    study = Study(known, solver, **settings) if path is None else Study.open(path, known, solver, **settings)
-    with study, _oracle(problem.follower, seed, executor, tolerance) as oracle:
-        result = replace(drive(study, oracle, progress=progress), explanation=explanation)
-    if not wanted or result.stop not in _CERTIFIED_ENDS:
-        return result
+    with CtrlC():  # heard where it can be told of: the result of a run is not lost with its certificate
+        study = Study(known, solver, **settings) if path is None else Study.open(path, known, solver, **settings)
+        with study, _oracle(problem.follower, seed, executor, tolerance) as oracle:
+            result = replace(drive(study, oracle, progress=progress), explanation=explanation)
+        if not wanted or result.stop not in _CERTIFIED_ENDS:
+            return result
+        # Another seed: the noise of a noisy follower must not be that of the run.
+        with _oracle(problem.follower, seed + 1, executor, tolerance) as oracle:
+            return _certified(result, study, oracle, wanted, path)
+
+
+def _certified(
+    result: Result, study: Study, oracle: Oracle, queries: int, path: str | os.PathLike[str] | None
+) -> Result:
+    """Return the result with a certificate of the point the study ended in, as far as Ctrl-C lets it come."""
     from pzos.stationarity.certificate import ending_solver, place_beside
     from pzos.stationarity.one_batch import ask_once
 
-    ending = ending_solver(study, wanted)
+    ending = ending_solver(study, queries)
     if ending is None:
         return result
     file = None if path is None else place_beside(path, result.queries)
-    # Another seed: the noise of a noisy follower must not be that of the run.
-    with _oracle(problem.follower, seed + 1, executor, tolerance) as oracle:
-        found = ask_once("solve", known, ending, oracle, study.state.x, seed=seed, path=file)
+    found = ask_once("solve", study.known, ending, oracle, study.state.x, seed=result.seed, path=file)
     ledger = ordered({**result.ledger, NAMES[Purpose.CERTIFICATE.value]: found.queries})
-    return replace(result, certificate=found.report, monitoring=result.monitoring + found.queries, ledger=ledger)
+    return replace(
+        result,
+        certificate=found.report,
+        monitoring=result.monitoring + found.queries,
+        ledger=ledger,
+        stop=Stop.INTERRUPTED if found.interrupted else result.stop,
+    )
 
 
 def _certificate_queries(certificate: bool | int | None, solver: AnySolver) -> int:

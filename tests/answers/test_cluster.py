@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+import urllib.request
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from multiprocessing import get_context
@@ -61,6 +62,16 @@ def test_a_pool_that_breaks_is_renewed_and_its_work_done_again(tmp_path: Path) -
 def test_a_query_that_kills_every_pool_fails(tmp_path: Path) -> None:
     with Renewed(pool, resubmits=1) as executor, pytest.raises(FollowerFailure, match="lost with its worker 2 times"):
         solved(executor, Noting(tmp_path, "die"))
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no SIGKILL")
+@pytest.mark.parametrize("resubmits", [0, 1])
+def test_a_query_that_breaks_pools_costs_no_other(resubmits: int) -> None:
+    with Renewed(pool, resubmits=resubmits) as executor:
+        killer, *innocent = [executor.submit(unreliable.die_at, 3, value) for value in (3, 4, 5, 6)]
+        assert [future.result(PATIENCE) for future in innocent] == [4, 5, 6]
+        with pytest.raises(FollowerFailure, match="lost with its worker 2 times"):
+            killer.result(PATIENCE)
 
 
 def test_a_follower_that_cannot_be_pickled_gets_advice() -> None:
@@ -146,8 +157,28 @@ class TestDask:
 
 
 def listening() -> set[tuple[str, int]]:
-    found = psutil.Process().net_connections("inet")
+    """Return where this process and all it started can be reached."""
+    family = [psutil.Process(), *psutil.Process().children(recursive=True)]
+    found = [place for process in family for place in process.net_connections("inet")]
     return {tuple(place.laddr) for place in found if place.status == psutil.CONN_LISTEN}
+
+
+def pages(executor: Any) -> list[str]:
+    """Return which of Dask's pages are shown by the scheduler and the workers."""
+    known = executor.client.scheduler_info(n_workers=-1)
+    ports = [port for server in (known, *known["workers"].values()) for port in server["services"].values()]
+    return [page for port in ports for page in pages_at(port)]
+
+
+def pages_at(port: int) -> list[str]:
+    shown = []
+    for page in ("status", "info/main/workers.html", "metrics", "json/counts.json"):
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/{page}", timeout=10.0):
+                shown.append(page)
+        except OSError:
+            continue
+    return shown
 
 
 @pytest.mark.filterwarnings("default")
@@ -156,7 +187,29 @@ def test_a_cluster_of_our_own_is_for_this_machine_alone() -> None:
     before = listening()
     with as_executor("local:1") as executor:
         assert executor.submit(abs, -3).result(PATIENCE) == 3
-        assert {address for address, _ in listening() - before} == {"127.0.0.1"}
+        ours = listening() - before
+        assert {address for address, _ in ours} == {"127.0.0.1"}
+        assert pages(executor) == []
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no SIGKILL")
+@pytest.mark.filterwarnings("default")
+def test_a_query_that_kills_dask_workers_costs_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    distributed = pytest.importorskip("distributed", reason="needs the extra dask")
+    from dask import config as dask_config
+
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(HERE), *sys.path]))
+    with (
+        dask_config.set({"distributed.scheduler.allowed-failures": 0}),
+        distributed.LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=":0", silence_logs=50) as made,
+        distributed.Client(made, set_as_default=False) as client,
+        DaskExecutor(client, resubmits=1) as executor,
+    ):
+        assert executor.submit(unreliable.double, 1).result(PATIENCE) == 2  # from here on jobs travel together
+        killer, *innocent = [executor.submit(unreliable.die_at, 3, value) for value in (3, 4, 5, 6)]
+        assert [future.result(PATIENCE) for future in innocent] == [4, 5, 6]
+        with pytest.raises(FollowerFailure, match="lost with its worker 2 times"):
+            killer.result(PATIENCE)
 
 
 @pytest.mark.filterwarnings("default")

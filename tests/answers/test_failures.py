@@ -109,6 +109,80 @@ def test_a_batched_follower_fails_as_a_whole() -> None:
     assert len(oracle.failed_attempts) == 5
 
 
+def picky(X: np.ndarray) -> np.ndarray:
+    """A batched follower that answers no batch with a row to the right of the start."""
+    if (X[:, 0] > 1.00001).any():
+        raise RuntimeError("no equilibrium")
+    return np.hstack([np.abs(X - 0.3), np.maximum(X, 0.1)])
+
+
+@pytest.mark.parametrize("pooled", [False, True], ids=["here", "threads"])
+def test_a_query_that_fails_its_batch_costs_no_other(pooled: bool) -> None:
+    study = pzos.Study(problem().known(), pzos.PZOS(batch=2, radius=0.1), seed=7, steps=1)
+    asked = study.ask()
+    bad = [query.index for query in asked if query.x[0] > 1.00001]
+    assert 0 < len(bad) < len(asked)
+    with ThreadPoolExecutor(2) as threads:
+        oracle = TolerantOracle(pzos.batched(picky), DROP, executor=threads if pooled else None)
+        told = sorted(oracle.answer(asked), key=lambda response: response.index)
+    assert [response.index for response in told if response.failure] == bad
+    assert [response.index for response in told] == [query.index for query in asked]
+    assert oracle.counts == {"exception": 2 + len(bad), "given up": len(bad)}
+    with pytest.raises(FollowerFailure, match=rf"query 0\.{bad[0]} \(step\.index\) failed 4 times"):
+        list(TolerantOracle(pzos.batched(picky), AGAIN).answer(asked))
+
+
+@pytest.mark.parametrize("common", [False, True])
+@pytest.mark.parametrize("pooled", [False, True], ids=["here", "threads"])
+def test_each_attempt_of_a_seeded_follower_has_numbers_of_its_own(pooled: bool, common: bool) -> None:
+    drawn: list[tuple[bytes, float]] = []
+
+    def unlucky(x: np.ndarray, generator: np.random.Generator) -> np.ndarray:
+        drawn.append((x.tobytes(), float(generator.random())))
+        if drawn[-1][1] < 0.7:
+            raise RuntimeError("did not converge")
+        return np.concatenate([np.abs(x - 0.3), np.maximum(x, 0.1)])
+
+    game = problem(follower=pzos.seeded(unlucky, common=common))
+    runs = []
+    for _ in range(2):
+        drawn.clear()
+        with ThreadPoolExecutor(1) as threads:
+            tolerance = Tolerance(attempts=60, wait=0.0)
+            given: dict[str, Any] = {"executor": threads if pooled else None, "tolerance": tolerance}
+            result = pzos.solve(game, pzos.PZOS(batch=2), seed=7, steps=3, **given)
+        assert len(drawn) > result.queries + result.monitoring  # some failed
+        by_point: dict[bytes, list[float]] = {}
+        for point, number in drawn:
+            by_point.setdefault(point, []).append(number)
+        assert all(len(set(numbers)) == len(numbers) for numbers in by_point.values())
+        runs.append((bits(result), sorted(drawn)))
+    assert runs[0] == runs[1]  # by address: the same again
+
+
+def weighted() -> pzos.Leader:
+    """A leader that takes answers of 6 entries only."""
+    weights = np.linspace(1.0, 2.0, 6)
+    return pzos.leader_from_functions(
+        lambda x, y: float(x @ x + weights @ y), lambda x, y: 2.0 * x, lambda x, y: weights + 0.0 * y
+    )
+
+
+def test_a_first_answer_of_the_wrong_length_is_tried_again() -> None:
+    quiet = pzos.solve(problem(leader=weighted()), pzos.PZOS(), seed=7, steps=2)
+    follower = Moody(lambda call: call == 1, MOODS["wrong shape"])
+    result = pzos.solve(problem(leader=weighted(), follower=follower), pzos.PZOS(), seed=7, steps=2, tolerance=AGAIN)
+    assert bits(result) == bits(quiet)
+
+
+def test_a_resumed_study_tries_an_answer_of_the_wrong_length_again(tmp_path: Path) -> None:
+    given: dict[str, Any] = {"seed": 7, "tolerance": AGAIN, "path": tmp_path / "s.study"}
+    pzos.solve(problem(), pzos.PZOS(), steps=2, **given)
+    follower = Moody(lambda call: call == 1, MOODS["wrong shape"])
+    result = pzos.solve(problem(follower=follower), pzos.PZOS(), steps=4, **given)
+    assert bits(result) == bits(pzos.solve(problem(), pzos.PZOS(), seed=7, steps=4))
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="process groups")
 def test_a_hanging_follower_is_stopped_with_all_it_started(tmp_path: Path) -> None:
     follower = Noting(tmp_path, "hang", times=1)

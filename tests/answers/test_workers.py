@@ -27,6 +27,7 @@ from pzos.base.errors import FollowerFailure, FollowerTimeout, InvalidInput
 from unreliable import Noting, gone
 
 PATIENCE = 120.0
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="process groups")
 
 
@@ -146,6 +147,12 @@ def test_workers_end_with_a_driver_that_is_killed(tmp_path: Path, how: str, meth
             driver.kill()
     assert {process.pid for process in family} >= set(follower.started())
     assert all(gone(process.pid) for process in family)
+
+
+def test_the_drill_on_a_small_scale(tmp_path: Path) -> None:
+    command = [sys.executable, str(BENCHMARKS / "kill_kinds.py"), "1", "workers", "command on workers", "batched"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=600)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_a_worker_that_dies_idle_costs_no_query() -> None:

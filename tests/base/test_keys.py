@@ -113,3 +113,9 @@ def test_a_seed_must_be_a_whole_number(seed: object) -> None:
 
 def test_numpy_integers_are_seeds_too() -> None:
     assert Keys(np.int64(5)) == Keys(5)
+
+
+def test_attempts_have_numbers_of_their_own_and_the_first_those_without_a_count() -> None:
+    numbers = [Keys(3).generator(Role.NOISE, 5, 2, attempt).random(4).tolist() for attempt in range(4)]
+    assert numbers[0] == Keys(3).generator(Role.NOISE, 5, 2).random(4).tolist()
+    assert len({entry for row in numbers for entry in row}) == 16

@@ -396,3 +396,25 @@ def test_kills_at_random_moments_and_at_every_write_of_a_step(tmp_path: Path) ->
     assert counted is not None
     boundaries, deaths = map(int, counted.groups())
     assert deaths == 2 * boundaries > 40
+
+
+def test_a_batch_that_was_answered_as_one_is_kept_whole_or_not_at_all(tmp_path: Path) -> None:
+    rows: list[int] = []
+
+    def counting(points: np.ndarray) -> np.ndarray:
+        rows.append(len(points))
+        return np.hstack([np.abs(points - 0.3), np.maximum(points, 0.1)])
+
+    game, path = problem(follower=pzos.batched(counting)), tmp_path / "s.study"
+    run: dict[str, Any] = {"seed": 7, "steps": 3, "path": path}
+    result = pzos.solve(game, pzos.PZOS(batch=2), **run)
+    assert rows == [5, 5, 5, 1]
+    whole = path.read_bytes()
+    kept = set()
+    for size in range(len(whole) // 3, len(whole), 97):  # every so often the file ends in the middle of a frame
+        path.write_bytes(whole[:size])
+        kept.add(len(read_study(path).answers))
+        again = pzos.solve(game, pzos.PZOS(batch=2), **run)
+        assert bits(again) == bits(result)
+    assert kept <= {0, 5, 10, 15, 16}
+    assert len(kept) > 2

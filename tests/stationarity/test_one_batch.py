@@ -81,6 +81,20 @@ def test_too_many_failures_are_an_error_that_counts_them() -> None:
         certify(broken, delta=0.1)
 
 
+def test_ctrl_c_is_no_failure_of_the_follower() -> None:
+    problem = random_instance(1).problem
+    calls = []
+
+    def interrupted(x: np.ndarray) -> Any:
+        calls.append(x)
+        if len(calls) == 6:
+            raise KeyboardInterrupt
+        return x
+
+    with pytest.raises(KeyboardInterrupt, match="certify: after 5 queries"):
+        certify(pzos.Problem(problem.leader, interrupted, problem.x0), delta=0.1)
+
+
 @pytest.mark.parametrize("x", [np.zeros(1), np.full(3, np.nan)])
 def test_a_point_that_is_none_is_refused_by_every_door(x: np.ndarray) -> None:
     problem = random_instance(1).problem

@@ -31,6 +31,9 @@ class Kept:
     def append(self, query: Query, response: Response, elapsed: float) -> None:
         self.events.append(Event(query, response, elapsed))
 
+    def append_all(self, told: Sequence[tuple[Query, Response]], elapsed: float) -> None:
+        self.events.extend(Event(query, response, elapsed) for query, response in told)
+
     def close(self, stop: str = "") -> None:
         self.closed = stop
 

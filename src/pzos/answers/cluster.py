@@ -25,6 +25,8 @@ _RESUBMITS = 20
 _WATCH_SECONDS = 1.0
 _GATHER_SECONDS = 0.0005
 _SHORT_SECONDS = 0.2
+#: Dask shows pages about its scheduler and workers also without a dashboard.
+_NO_PAGES: dict[str, list[str]] = {"distributed.scheduler.http.routes": [], "distributed.worker.http.routes": []}
 
 
 def as_executor(place: Any, *, timeout: float | None = None) -> Executor:
@@ -99,7 +101,11 @@ def _give(outer: Future[Any], value: Any = None, error: BaseException | None = N
 
 
 class _Resubmitting(Executor):
-    """An executor on top of another one that gives lost jobs to it again."""
+    """An executor on top of another one that gives lost jobs to it again.
+
+    A job that is lost in company may be innocent: another one may have killed the worker, or the pool. So the last try
+    is done alone, and only one that is lost alone fails.
+    """
 
     def __init__(self, resubmits: int) -> None:
         self.resubmits = resubmits
@@ -116,8 +122,11 @@ class _Resubmitting(Executor):
     def _start(self, outer: Future[Any], job: _Call, lost: int) -> None:
         raise NotImplementedError
 
+    def _is_last(self, lost: int) -> bool:
+        return lost >= max(self.resubmits, 1)
+
     def _lost(self, outer: Future[Any], job: _Call, lost: int, error: BaseException) -> None:
-        if lost >= self.resubmits:
+        if self._is_last(lost):
             message = f"the query was lost with its worker {lost + 1} times ({error}); is it what kills them?"
             _give(outer, error=FollowerFailure(message))
             return
@@ -139,8 +148,12 @@ class Renewed(_Resubmitting):
         super().__init__(resubmits)
         self._factory = factory
         self._executor = factory()
+        self._one_alone = threading.Lock()
 
     def _start(self, outer: Future[Any], job: _Call, lost: int) -> None:
+        if self._is_last(lost):
+            self._try_alone(outer, job, lost)
+            return
         used = self._executor
         try:
             inner = used.submit(job.function, *job.args, **job.kwargs)
@@ -148,6 +161,19 @@ class Renewed(_Resubmitting):
             used = self._renew(used)
             inner = used.submit(job.function, *job.args, **job.kwargs)
         inner.add_done_callback(lambda done: self._settle(outer, job, lost, done, used))
+
+    def _try_alone(self, outer: Future[Any], job: _Call, lost: int) -> None:
+        """Do the job on an executor of its own, one such job after the other."""
+        with self._one_alone:
+            executor = self._factory()
+            try:
+                _give(outer, executor.submit(job.function, *job.args, **job.kwargs).result())
+            except BrokenExecutor as error:
+                self._lost(outer, job, lost, error)
+            except BaseException as error:  # noqa: BLE001  # whatever a job raises belongs to the one who submitted it
+                _give(outer, error=error)
+            finally:
+                executor.shutdown(wait=False)
 
     def _settle(self, outer: Future[Any], job: _Call, lost: int, inner: Future[Any], used: Executor) -> None:
         error = CancelledError() if inner.cancelled() else inner.exception()
@@ -176,10 +202,11 @@ class DaskExecutor(_Resubmitting):
     """A Dask cluster as an executor.
 
     ``client`` is a ``distributed.Client``, the address of a scheduler, or ``"local:4"`` for a cluster of 4 worker
-    processes on this machine. Dask gives up on a job after a few of its workers died; here it is submitted again. A
-    cluster that loses workers for good is scaled up again if it can be; one that has none left for ``patience`` seconds
-    fails its jobs instead of letting them wait for ever. Jobs submitted within a moment travel as one message, and
-    short ones (so far below a fifth of a second) as one bundle per worker: what Dask does costs milliseconds each time.
+    processes that only this machine can reach, without a dashboard (for one, give a client of your own). Dask gives up
+    on a job after a few of its workers died; here it is submitted again. A cluster that loses workers for good is
+    scaled up again if it can be; one that has none left for ``patience`` seconds fails its jobs instead of letting them
+    wait for ever. Jobs submitted within a moment travel as one message, and short ones (so far below a fifth of a
+    second) as one bundle per worker: what Dask does costs milliseconds each time.
     """
 
     def __init__(self, client: Any, *, resubmits: int = _RESUBMITS, patience: float = 120.0) -> None:
@@ -193,6 +220,8 @@ class DaskExecutor(_Resubmitting):
         self._waiting: set[Future[Any]] = set()
         self._held: set[Any] = set()  # Dask gives up a job nobody holds
         self._spent: list[Any] = []
+        self._later: list[_Sent] = []
+        self._secluded = False  # the job that is out is the only one
         self._typical = math.inf  # seconds of a job, unknown before the first
         # what one thread does in turn: send jobs that were submitted, fetch bundles that were computed
         self._inbox: queue.SimpleQueue[_Sent | tuple[list[_Sent], Any]] = queue.SimpleQueue()
@@ -256,13 +285,16 @@ class DaskExecutor(_Resubmitting):
             count = address.removeprefix("local:")
             if not count.isdigit() or int(count) < 1:
                 raise InvalidInput(f"DaskExecutor: client = {address!r}: expected local:N, N workers; try local:4")
-            cluster = distributed.LocalCluster(  # for this machine alone, and without a dashboard
-                n_workers=int(count),
-                threads_per_worker=1,
-                host="127.0.0.1",
-                dashboard_address="127.0.0.1:0",
-                scheduler_kwargs={"dashboard": False},
-            )
+            import dask
+
+            with dask.config.set(_NO_PAGES):
+                cluster = distributed.LocalCluster(  # for this machine alone, and without a dashboard
+                    n_workers=int(count),
+                    threads_per_worker=1,
+                    host="127.0.0.1",
+                    dashboard_address="127.0.0.1:0",
+                    scheduler_kwargs={"dashboard": False},
+                )
             self._owned.append(cluster)
             address = cluster.scheduler_address
         try:
@@ -278,12 +310,19 @@ class DaskExecutor(_Resubmitting):
         return client
 
     def _dispatch(self, together: list[_Sent]) -> None:
-        """Send what was submitted; jobs known to be short as one bundle per worker."""
-        bundles = [[sent] for sent in together]
-        if self._typical < _SHORT_SECONDS and 0 < self._slots < len(together):
-            bundles = [together[slot :: self._slots] for slot in range(self._slots)]
-        if bundles:
-            self._send(bundles)
+        """Send what was submitted; short jobs as one bundle per worker, a last try when nothing else is out."""
+        self._later += together
+        last = [sent for sent in self._later if self._is_last(sent.lost)][:1]
+        if not self._later or (self._held and (last or self._secluded)):
+            return
+        self._secluded = bool(last)
+        now = last or self._later
+        self._later = [sent for sent in self._later if all(sent is not other for other in now)]
+        fresh = [sent for sent in now if not sent.lost]
+        bundles = [[sent] for sent in fresh]
+        if self._typical < _SHORT_SECONDS and 0 < self._slots < len(fresh):
+            bundles = [fresh[slot :: self._slots] for slot in range(self._slots)]
+        self._send(bundles + [[sent] for sent in now if sent.lost])
 
     def _send(self, bundles: list[list[_Sent]]) -> None:
         try:

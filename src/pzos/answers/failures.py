@@ -1,6 +1,7 @@
 """Followers that fail: try again, stop what hangs, and either raise or go on without the failed direction.
 
-A failure is an exception, a time-out, a dead worker, an answer that is not finite or not of the length of the others.
+A failure is an exception, a time-out, a dead worker, an answer that is not finite, not of the length of the others or
+none the leader can take.
 It is never replaced by a penalty value. Every failed attempt is kept with its query, also in the study file.
 """
 
@@ -18,7 +19,7 @@ import numpy as np
 from pzos.answers.oracle import Job, Oracle, outcome_of, respond, respond_all
 from pzos.answers.workers import TIME_LIMIT, Workers
 from pzos.base.checks import Faults, at_least, check_fields, checked, instance_of, number, one_of, whole
-from pzos.base.errors import FollowerFailure, FollowerTimeout
+from pzos.base.errors import FollowerFailure, FollowerTimeout, InvalidAnswer
 from pzos.base.types import Query, Response, Vector, all_finite
 
 Policy = Literal["raise", "drop"]
@@ -32,7 +33,8 @@ class Tolerance:
 
     A query is tried ``attempts`` times, with a pause of ``wait`` seconds before the second try that grows by the factor
     ``growth`` up to ``longest_wait``. ``timeout`` stops an attempt, and every process it started, after that many
-    seconds. When every attempt failed, ``policy`` decides:
+    seconds. A seeded follower has other random numbers in each attempt. A batch that failed every time is asked query
+    by query once more, so that one that fails does not cost the others. When every attempt failed, ``policy`` decides:
 
     * ``"raise"`` (the default): FollowerFailure names the query and what went wrong each time;
     * ``"drop"``: the failed direction's pair is left out and the run goes on. **The estimate stays unbiased only if
@@ -58,7 +60,7 @@ class Tolerance:
 
 
 class FailedAttempt(NamedTuple):
-    """One attempt that gave no answer; ``kind`` is exception, timeout, not finite or wrong shape."""
+    """One attempt that gave no answer; ``kind`` is exception, timeout, not finite, wrong shape or refused."""
 
     step: int
     index: int  # type: ignore[assignment]  # tuple.index is of no use here
@@ -124,7 +126,11 @@ class TolerantOracle(Oracle):
                 responses = self._accepted(job, self._attempt(job))
             except FollowerFailure as error:
                 if self._failed(job, error):
-                    yield from self._given_up(job)
+                    parts = job.apart()
+                    for alone in parts:
+                        yield from self._answer_here(alone)
+                    if not parts:
+                        yield self._given_up(job)
                     return
                 time.sleep(self.tolerance.pause(len(job.reasons)))
             else:
@@ -135,7 +141,7 @@ class TolerantOracle(Oracle):
         if self.follower.batched:
             return respond_all(self.follower, job.queries)
         query = job.queries[0]
-        return [respond(self.follower, query, self._generator(query))]  # each attempt has the same random numbers
+        return [respond(self.follower, query, self._generator(query, len(job.reasons)))]
 
     # ---- many at a time ---------------------------------------------------------------------------------------
 
@@ -145,7 +151,9 @@ class TolerantOracle(Oracle):
             return self._accepted(job, outcome_of(future))
         except FollowerFailure as error:
             if self._failed(job, error):
-                return self._given_up(job)
+                parts = job.apart()
+                waiting.extend((time.monotonic(), alone) for alone in parts)
+                return () if parts else (self._given_up(job),)
             waiting.append((time.monotonic() + self.tolerance.pause(len(job.reasons)), job))
             return ()
 
@@ -162,6 +170,11 @@ class TolerantOracle(Oracle):
             if not all_finite(y):
                 entry = int(np.nonzero(~np.isfinite(y))[0][0])
                 raise _NotFinite(f"{where}: the follower returned y[{entry}] = {y[entry]}: expected finite numbers")
+            if self.judge is not None:
+                try:
+                    self.judge(response)
+                except InvalidAnswer as error:
+                    raise _Refused(str(error)) from error
         self._length = responses[0].y.size if responses else self._length
         return [response._replace(retried=job.story()) for response in responses] if job.reasons else responses
 
@@ -175,16 +188,15 @@ class TolerantOracle(Oracle):
         ]
         return len(job.reasons) >= self.tolerance.attempts
 
-    def _given_up(self, job: Job) -> Iterator[Response]:
+    def _given_up(self, job: Job) -> Response:
+        (query,) = job.queries
         if self.tolerance.policy == "raise":
-            where = ", ".join(f"{query.step}.{query.index}" for query in job.queries)
             raise FollowerFailure(
-                f"query {where} (step.index) failed {len(job.reasons)} times ({job.story()}); "
+                f"query {query.step}.{query.index} (step.index) failed {len(job.reasons)} times ({job.story()}); "
                 'repair the follower, or go on without such queries with Tolerance(policy="drop")'
             )
-        for query in job.queries:
-            self.counts["given up"] += 1
-            yield Response(query.step, query.index, _EMPTY, failure=job.story())
+        self.counts["given up"] += 1
+        return Response(query.step, query.index, _EMPTY, failure=job.story())
 
 
 class _WrongShape(FollowerFailure):
@@ -193,3 +205,7 @@ class _WrongShape(FollowerFailure):
 
 class _NotFinite(FollowerFailure):
     kind = "not finite"
+
+
+class _Refused(FollowerFailure):
+    kind = "refused"

@@ -7,7 +7,7 @@ pooled answers have the same bits because every answer is a function of its quer
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -39,6 +39,13 @@ class Job:
         self.queries = queries
         self.reasons: list[str] = []
 
+    def apart(self) -> list[Job]:
+        """Return one job for each query of a batch, to find out which of them fails it; none for a single query."""
+        alone = [Job([query]) for query in self.queries] if len(self.queries) > 1 else []
+        for job in alone:
+            job.reasons.extend(self.reasons)
+        return alone
+
     def story(self) -> str:
         """Return what went wrong, attempt by attempt."""
         return "; ".join(f"attempt {number}: {reason}" for number, reason in enumerate(self.reasons, start=1))
@@ -48,8 +55,11 @@ class Oracle:
     """Answers queries by calling the follower, here or on an executor.
 
     ``executor`` is any ``concurrent.futures.Executor``; a batched follower is sent there as one job, so that the
-    shape of its computation does not depend on the number of workers. ``asked`` counts every query.
+    shape of its computation does not depend on the number of workers. ``asked`` counts every query. ``judge`` raises
+    InvalidAnswer for an answer that its study cannot take.
     """
+
+    judge: Callable[[Response], None] | None = None
 
     def __init__(self, follower: Any, *, seed: int = 0, executor: Executor | None = None) -> None:
         faults = Faults("Oracle")
@@ -111,16 +121,19 @@ class Oracle:
     def _submit(self, executor: Executor, job: Job) -> Future[Any]:
         if self.follower.batched:
             return executor.submit(respond_all, self.follower, job.queries)
-        return executor.submit(respond, self.follower, job.queries[0], self._generator(job.queries[0]))
+        return executor.submit(
+            respond, self.follower, job.queries[0], self._generator(job.queries[0], len(job.reasons))
+        )
 
     def _settled(self, job: Job, future: Future[Any], waiting: list[tuple[float, Job]]) -> Iterable[Response]:
         """Return the answers of a job that ended, or raise; a tolerant oracle may put it among those that wait."""
         return outcome_of(future)
 
-    def _generator(self, query: Query) -> Generator | None:
+    def _generator(self, query: Query, attempt: int = 0) -> Generator | None:
         if not self.follower.seeded:
             return None
-        return self.keys.generator(Role.NOISE, query.step, 0 if self.follower.common else _noise_index(query))
+        index = 0 if self.follower.common else _noise_index(query)
+        return self.keys.generator(Role.NOISE, query.step, index, attempt)
 
 
 def _noise_index(query: Query) -> int:

@@ -1,7 +1,7 @@
 """Random numbers by address: the only file of the package that touches ``numpy.random``.
 
-A draw is a pure function of (seed, role, step, index), through the counter-based generator Philox: the key
-holds the seed and the role, the upper words of the counter hold step and index. Nothing is consumed, so there
+A draw is a pure function of (seed, role, step, index, attempt), through the counter-based generator Philox: the key
+holds the seed and the role, the upper words of the counter hold step, index and attempt. Nothing is consumed, so there
 is nothing to save or restore; asking twice gives the same numbers, a larger batch extends the smaller one, and
 PZOS and ZOS with the same seed run on the same directions.
 """
@@ -67,10 +67,13 @@ class Keys:
         check_fields(self)
         set_fields(self, seed=int(self.seed))
 
-    def generator(self, role: Role, step: int = 0, index: int = 0) -> Generator:
-        """Return a generator of its own for this address, free to be consumed."""
+    def generator(self, role: Role, step: int = 0, index: int = 0, attempt: int = 0) -> Generator:
+        """Return a generator of its own for this address, free to be consumed.
+
+        ``attempt`` counts how often the same thing has failed before: with the same numbers it would fail again.
+        """
         key = np.array([self.seed, int(role)], dtype=np.uint64)
-        counter = np.array([0, 0, index, step], dtype=np.uint64)
+        counter = np.array([0, attempt, index, step], dtype=np.uint64)
         return Generator(Philox(key=key, counter=counter))
 
     def _at(self, role: Role, step: int, index: int) -> Generator:

@@ -1,9 +1,10 @@
-"""A study on disk: one append-only file, a header and one frame per event; an answer is on the disk before it is used.
+"""A study on disk: one append-only file, a header and a frame per event; an answer is on the disk before it is used.
 
 The state of a study is never written: it is replayed (see :mod:`pzos.durable.replay`). Nothing in the file is executed
 or unpickled: it holds numbers, text, and JSON that is compared. A kill or a full disk leaves at most a torn frame at
 the end, which the next writer sets aside; what is damaged further in is refused, and :func:`recover` takes what is
-intact before and after it into a new file. The frames themselves are those of :mod:`pzos.base.frames`.
+intact before and after it into a new file. What a batched follower has answered as one is one frame.
+The frames themselves are those of :mod:`pzos.base.frames`.
 """
 
 from __future__ import annotations
@@ -129,7 +130,7 @@ class Contents:
         """Add what one frame says; ValueError if a study writes no such frame."""
         kind = bytes(payload[:1])
         if kind in (_ASKED, _ANSWERED):
-            self.events.append(_event(payload))
+            self.events.extend(_events(payload))
             return
         try:
             said = json.loads(bytes(payload[1:]))
@@ -239,6 +240,20 @@ class Log:
                 f"query {query.step}.{query.index}: was already answered differently: expected the answer in the file; "
                 "take that one back first: study.withdraw(query)"
             )
+
+    def append_all(self, told: Sequence[tuple[Query, Response]], elapsed: float) -> None:
+        """Write the answers of a batch in one frame, so that all or none are kept; returns when it is on the disk."""
+        self._require_writing()
+        payloads = [b"".join(_packed(Event(query, response, elapsed)) for query, response in told)]
+        for query, response in told:
+            self._answers += 1
+            payloads += self._witnessed(query, response)
+        self.write(payloads)
+        if told[0][0].step != self._step:
+            self._step, self._told = told[0][0].step, {}
+        for query, response in told:
+            self._told[query.index, query.purpose, as_bytes(query.x)] = response
+            self._asked.pop(query[:2], None)
 
     def _witnessed(self, query: Query, response: Response) -> list[bytes]:
         """Return the leader's value at the first answer, the second, the fourth, ...: another machine compares it."""
@@ -531,10 +546,19 @@ def _said(note: dict[str, Any]) -> bytes:
     return _NOTE + json.dumps(note).encode()
 
 
+def _events(payload: memoryview) -> Iterator[Event]:
+    """Yield the events of one frame: one, or those of a batch that was answered as one."""
+    at = 0
+    while at < len(payload):
+        size = _EVENT.size + sum(_EVENT.unpack_from(payload, at)[6:])
+        if at + size > len(payload):
+            raise ValueError("its parts are not as long as it says")
+        yield _event(payload[at : at + size])
+        at += size
+
+
 def _event(payload: memoryview) -> Event:
     kind, step, index, gap, seconds, elapsed, *sizes = _EVENT.unpack_from(payload)
-    if _EVENT.size + sum(sizes) != len(payload):
-        raise ValueError("its parts are not as long as it says")
     parts, at = list[memoryview](), _EVENT.size
     for size in sizes:
         parts.append(payload[at : at + size])

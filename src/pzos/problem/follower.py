@@ -129,8 +129,8 @@ class Respondent(BatchedFollower):
 def batched(function: Callable[[Matrix], Any]) -> BatchedFollower:
     """Declare that ``function`` takes a stack of rows X and returns one row of Y for each.
 
-    It is always called with the whole batch of a step, whatever the number of workers, because the last bits of
-    a matrix product depend on its shape.
+    It is called with the whole batch of a step, whatever the number of workers, because the last bits of a matrix
+    product depend on its shape; where part of a batch was told by hand or saved from a damaged file, with the rest.
     """
     A_FUNCTION.require("batched", "follower", function)
     return BatchedFollower(function)

@@ -71,11 +71,12 @@ class OneBatch(Generic[R]):
 
 
 class Asked(NamedTuple, Generic[R]):
-    """What became of a batch: the report (None if too few answers came) and what was asked for it."""
+    """What became of a batch: the report (None if too few answers came) and what was answered for it."""
 
     report: R | None
     queries: int
     failures: int
+    interrupted: bool = False
 
 
 def ask_once(
@@ -97,7 +98,8 @@ def ask_once(
     with make(known_at(where, known, x), solver, seed=seed, steps=1, monitor=False) as study:
         if oracle is not None:
             drive(study, oracle, progress=progress)
-        return Asked(cast("BatchState[R]", study.state).report, study.queries, study.failures)
+        report = cast("BatchState[R]", study.state).report
+        return Asked(report, study.queries, study.failures, study.stop is Stop.INTERRUPTED)
 
 
 def report_on(
@@ -115,6 +117,8 @@ def report_on(
     require_problem(where, problem)
     oracle = Oracle(problem.follower, seed=seed, executor=executor)
     asked = ask_once(where, problem.known(), solver, oracle, x, seed=seed, path=path, progress=progress)
+    if asked.interrupted:
+        raise KeyboardInterrupt(f"{where}: after {asked.queries} queries")
     if asked.report is None:
         raise FollowerFailure(
             f"{where}: {asked.failures} of {asked.queries} queries failed: too few answers are left; "

@@ -44,7 +44,11 @@ class Keeper(Protocol):
         ...
 
     def append(self, query: Query, response: Response, elapsed: float) -> None:
-        """Return when the answer is safe, or raise."""
+        """Return when the answer is safe, or raise; one that is kept already is not kept twice."""
+        ...
+
+    def append_all(self, told: Sequence[tuple[Query, Response]], elapsed: float) -> None:
+        """Return when all these answers are safe, or raise and keep none."""
         ...
 
     def withdraw(self, step: int, index: int, why: str) -> list[Event]:

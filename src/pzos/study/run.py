@@ -1,15 +1,23 @@
-"""The only loop of the package: a study and an oracle, driven to the end, with a progress bar on a terminal."""
+"""The only loop of the package: a study and an oracle, driven to the end, with a progress bar on a terminal.
+
+Ctrl-C is heard at once while followers answer. While a study keeps its books it is heard right after, so that whatever
+was answered is counted and the result is true; only a second Ctrl-C does not wait.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import logging
+import signal
 import sys
+import threading
 import time
 from collections.abc import Iterator
+from typing import Any
 
 from pzos.answers.oracle import Oracle
-from pzos.base.errors import MissingExtra
+from pzos.base.errors import InvalidAnswer, MissingExtra
 from pzos.base.types import Query, Response
 from pzos.study.result import Record, Result
 from pzos.study.study import Study
@@ -20,39 +28,96 @@ logger.addHandler(logging.NullHandler())
 _REFRESH_SECONDS = 0.1
 
 
+class CtrlC:
+    """Ctrl-C between ``with CtrlC() as ctrl_c:`` and its end; inside another one, in the same thread, it is that one.
+
+    Where signals cannot be had (in other threads, or where a program has its own ideas about them) nothing changes.
+    """
+
+    _active = threading.local()
+
+    def __init__(self) -> None:
+        self.heard = False
+        self._listening = False
+        self._before: Any = None
+
+    def __enter__(self) -> CtrlC:
+        outer: CtrlC | None = getattr(self._active, "ctrl_c", None)
+        if outer is not None:
+            return outer
+        in_main = threading.current_thread() is threading.main_thread()
+        if in_main and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+            self._before = signal.signal(signal.SIGINT, self._hear)
+            self._active.ctrl_c = self
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._before is not None:
+            self._active.ctrl_c = None
+            signal.signal(signal.SIGINT, self._before)
+
+    def _hear(self, *_: object) -> None:
+        if self._listening or self.heard:
+            raise KeyboardInterrupt
+        self.heard = True
+
+    def next(self, answers: Iterator[list[Response]]) -> list[Response] | None:
+        """Wait for the next answers; None after the last ones."""
+        self._listening = True
+        try:
+            if self.heard:
+                raise KeyboardInterrupt
+            return next(answers, None)
+        finally:
+            self._listening = False
+
+
 def iterate(study: Study, oracle: Oracle) -> Iterator[Record]:
     """Drive a study to its end, yielding one record per step.
 
     Progress bars, logging, early stopping and live plots are consumers of this generator.
     """
+    return _records(study, oracle, CtrlC())
+
+
+def _records(study: Study, oracle: Oracle, ctrl_c: CtrlC) -> Iterator[Record]:
+    oracle.judge = study.check
     while queries := study.ask():
-        for response in _responses(study, oracle, queries):
-            record = study.receive(response)
-            if record is not None:
-                yield record
+        answers = _answers(oracle, queries)
+        while (together := ctrl_c.next(answers)) is not None:
+            if len(together) > 1:
+                with contextlib.suppress(InvalidAnswer):  # said below, when the one at fault is received
+                    study.keep_together(together)
+            for response in together:
+                record = study.receive(response)
+                if record is not None:
+                    yield record
 
 
-def _responses(study: Study, oracle: Oracle, queries: list[Query]) -> Iterator[Response]:
-    """Have the open queries answered.
+def _answers(oracle: Oracle, queries: list[Query]) -> Iterator[list[Response]]:
+    """Have the open queries answered, one after the other, or as one by a batched follower.
 
-    A batched follower is asked for the whole batch even where a study that was rebuilt has part of its answers,
-    because the last bits of a batched answer depend on the shape of the batch.
+    The last bits of a batched answer depend on the shape of the batch, so its answers are kept together: a run that
+    was killed has all of them or none.
     """
-    if not oracle.follower.batched:
-        return oracle.answer(queries)
-    open_now = {query.index for query in queries}
-    return (response for response in oracle.answer(study.batch()) if response.index in open_now)
+    if oracle.follower.batched:
+        yield list(oracle.answer(queries))
+    else:
+        for response in oracle.answer(queries):
+            yield [response]
 
 
 def drive(study: Study, oracle: Oracle, *, progress: bool | None = None) -> Result:
     """Exhaust :func:`iterate` and return the result; Ctrl-C ends the study where it is."""
     logger.debug("start: %s, %r, %r", study.known.name or "unnamed problem", study.solver, study.limits)
-    try:
-        for _ in watched(iterate(study, oracle), study, progress):
-            pass
-    except KeyboardInterrupt:
-        study.interrupt()
-    result = study.result()
+    with CtrlC() as ctrl_c:
+        try:
+            for _ in watched(_records(study, oracle, ctrl_c), study, progress):
+                pass
+        except KeyboardInterrupt:
+            ctrl_c.heard = True
+            study.interrupt()
+        result = study.result()
     logger.info(
         "%s after %d steps and %d queries: F = %.8g", result.stop.value, result.steps, result.queries, result.value
     )

@@ -367,6 +367,19 @@ class Study:
         self._answers[index] = response
         return query
 
+    def check(self, response: Response) -> None:
+        """Refuse an answer that could not be taken; changes nothing, so that whoever asked may ask once more."""
+        if not response.failure:
+            check_answer(response, self._response_shape)
+            check_taken(self.known.leader, self.state.x, self._open[response.index], response.y)
+
+    def keep_together(self, responses: list[Response]) -> None:
+        """Keep answers that came as one, all or none of them; each is still to be received."""
+        if self._keeper is not None:
+            for response in responses:
+                self.check(response)
+            self._keeper.append_all([(self._open[told.index], told) for told in responses], self.elapsed)
+
     def withdraw(self, query: Query | Response, why: str = "") -> None:
         """Take the answer to ``query`` back; its query is open again.
 
