@@ -17,7 +17,7 @@ import struct
 import weakref
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import takewhile
+from itertools import accumulate, takewhile
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -34,6 +34,7 @@ FORMAT = 2
 _HEADER, _NOTE, _ASKED, _ANSWERED = b"h", b"n", b"q", b"a"
 # kind; step, index; gap, seconds, elapsed; how many bytes of purpose, x, y, failure, retried follow
 _EVENT = struct.Struct("<cqqddd5I")
+_PURPOSES = {purpose.value.encode(): purpose for purpose in Purpose}
 _NO_ANSWER = Response(0, 0, as_array(b""))
 #: How many events may be looked through for answers that were taken back; opening a file must not take for ever.
 _MOST_LOOKED_THROUGH = 10**7
@@ -193,7 +194,7 @@ class Log:
                 raise self._damaged(f"what is at byte {self._end + at} is not as it was written")
             try:
                 self.contents.take(frame.payload)
-            except (ValueError, struct.error) as error:
+            except (ValueError, KeyError, struct.error) as error:
                 raise self._damaged(f"frame {frame.number} cannot be read: {error}") from None
             self._study, self._number, self._last, at = frame.file, frame.number + 1, frame.checksum, frame.end
         if not self._number:
@@ -451,7 +452,7 @@ def salvage(data: bytes) -> tuple[Contents, list[bytes]]:
     study = max(counts, key=counts.__getitem__, default=b"")
     frames = {frame.number: frame for frame in reversed(intact) if frame.file == study}
     for number in sorted(frames):
-        with contextlib.suppress(ValueError, struct.error):
+        with contextlib.suppress(ValueError, KeyError, struct.error):
             payload = frames[number].payload
             found.take(payload)
             if payload[:1] != _HEADER:
@@ -548,29 +549,22 @@ def _said(note: dict[str, Any]) -> bytes:
 
 def _events(payload: memoryview) -> Iterator[Event]:
     """Yield the events of one frame: one, or those of a batch that was answered as one."""
-    at = 0
-    while at < len(payload):
-        size = _EVENT.size + sum(_EVENT.unpack_from(payload, at)[6:])
-        if at + size > len(payload):
+    at, end = 0, len(payload)
+    while at < end:
+        kind, step, index, gap, seconds, elapsed, *sizes = _EVENT.unpack_from(payload, at)
+        purpose, x, y, failure, retried, at = accumulate(sizes, initial=at + _EVENT.size)
+        if at > end:
             raise ValueError("its parts are not as long as it says")
-        yield _event(payload[at : at + size])
-        at += size
-
-
-def _event(payload: memoryview) -> Event:
-    kind, step, index, gap, seconds, elapsed, *sizes = _EVENT.unpack_from(payload)
-    parts, at = list[memoryview](), _EVENT.size
-    for size in sizes:
-        parts.append(payload[at : at + size])
-        at += size
-    purpose, x, y, failure, retried = parts
-    point = as_array(x)
-    point.setflags(write=False)
-    query = Query(step, index, point, Purpose(str(purpose, "utf-8")))
-    if kind == _ASKED:
-        return Event(query)
-    texts = str(failure, "utf-8"), str(retried, "utf-8")
-    return Event(query, Response(step, index, as_array(y), gap, seconds, *texts), elapsed)
+        point = as_array(payload[x:y])
+        point.setflags(write=False)
+        query = Query(step, index, point, _PURPOSES[bytes(payload[purpose:x])])
+        if kind == _ASKED:
+            yield Event(query)
+            continue
+        texts = (
+            (str(payload[failure:retried], "utf-8"), str(payload[retried:at], "utf-8")) if failure < at else ("", "")
+        )
+        yield Event(query, Response(step, index, as_array(payload[y:failure]), gap, seconds, *texts), elapsed)
 
 
 def _plain(text: str) -> bytes:

@@ -109,6 +109,18 @@ def event_of(query: Query, kept: Sequence[Event]) -> Event | None:
     return next((event for event in found if event.response is not None), found[0] if found else None)
 
 
+def is_answer_to(event: Event, query: Query) -> bool:
+    """Tell whether ``event`` is the answer to this very query, bit for bit."""
+    told = event.query
+    return (
+        told.index == query.index
+        and told.purpose is query.purpose
+        and event.response is not None
+        and event.aside is None
+        and _same_bits(told.x, query.x)
+    )
+
+
 def _same_bits(a: Vector, b: Vector) -> bool:
     return a.shape == b.shape and a.tobytes() == b.tobytes()
 
