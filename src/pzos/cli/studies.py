@@ -36,6 +36,8 @@ _TOLD = (
     "problem", "solver", "seed", "done", "stop", "steps", "queries", "monitoring", "failures", "open", "value",
     "best_value", "x", "best_x", "seconds", "explanation", "certificate",
 )  # fmt: skip
+#: A study with more answers is not replayed to say how far it is: that would take seconds.
+_REPLAYED_AT_MOST = 20_000
 EXAMPLE_STUDY = """\
 # A study: what is optimised, how, and until when. Change it, then: pzos init; pzos run (or pzos ask, pzos tell).
 name = "tolls"
@@ -143,10 +145,14 @@ def status(args: argparse.Namespace) -> int:
     if args.study.suffix != ".toml":
         return _status_of_file(args)
     description = read_description(args.study)
+    found = summary(description.path)
+    if found.answers > _REPLAYED_AT_MOST:
+        args.study = description.path
+        return _status_of_file(args)
     with look_at(description, limited=True) as study:
         result = study.result()
         data = {"study": str(description.path), **result_data(result, study.ask())}
-    rows = [("study", str(description.path)), *result.rows(), *summary(description.path).remarks]
+    rows = [("study", str(description.path)), *result.rows(), *found.remarks]
     if data["open"]:
         rows.append(("open queries", ", ".join(data["open"][:8]) + (", ..." if len(data["open"]) > 8 else "")))
     line = sparkline(result.trace["value"])

@@ -34,6 +34,7 @@ FORMAT = 2
 _HEADER, _NOTE, _ASKED, _ANSWERED = b"h", b"n", b"q", b"a"
 # kind; step, index; gap, seconds, elapsed; how many bytes of purpose, x, y, failure, retried follow
 _EVENT = struct.Struct("<cqqddd5I")
+_FLOAT_BYTES = 8
 _PURPOSES = {purpose.value.encode(): purpose for purpose in Purpose}
 _NO_ANSWER = Response(0, 0, as_array(b""))
 #: How many events may be looked through for answers that were taken back; opening a file must not take for ever.
@@ -130,8 +131,8 @@ class Contents:
     def take(self, payload: memoryview) -> None:
         """Add what one frame says; ValueError if a study writes no such frame."""
         kind = bytes(payload[:1])
-        if kind in (_ASKED, _ANSWERED):
-            self.events.extend(_events(payload))
+        if kind == _ANSWERED or kind == _ASKED:
+            _take_events(payload, self.events)
             return
         try:
             said = json.loads(bytes(payload[1:]))
@@ -547,24 +548,24 @@ def _said(note: dict[str, Any]) -> bytes:
     return _NOTE + json.dumps(note).encode()
 
 
-def _events(payload: memoryview) -> Iterator[Event]:
-    """Yield the events of one frame: one, or those of a batch that was answered as one."""
+def _take_events(payload: memoryview, events: list[Event]) -> None:
+    """Add the events of one frame: one, or those of a batch that was answered as one."""
     at, end = 0, len(payload)
     while at < end:
         kind, step, index, gap, seconds, elapsed, *sizes = _EVENT.unpack_from(payload, at)
         purpose, x, y, failure, retried, at = accumulate(sizes, initial=at + _EVENT.size)
-        if at > end:
+        if at > end or (y - x) % _FLOAT_BYTES:
             raise ValueError("its parts are not as long as it says")
-        point = as_array(payload[x:y])
-        point.setflags(write=False)
-        query = Query(step, index, point, _PURPOSES[bytes(payload[purpose:x])])
+        numbers, width = as_array(payload[x:failure]), (y - x) // _FLOAT_BYTES
+        numbers.setflags(write=False)
+        query = Query(step, index, numbers[:width], _PURPOSES[bytes(payload[purpose:x])])
         if kind == _ASKED:
-            yield Event(query)
+            events.append(Event(query))
             continue
         texts = (
-            (str(payload[failure:retried], "utf-8"), str(payload[retried:at], "utf-8")) if failure < at else ("", "")
+            ("", "") if failure == at else (str(payload[failure:retried], "utf-8"), str(payload[retried:at], "utf-8"))
         )
-        yield Event(query, Response(step, index, as_array(payload[y:failure]), gap, seconds, *texts), elapsed)
+        events.append(Event(query, Response(step, index, numbers[width:], gap, seconds, *texts), elapsed))
 
 
 def _plain(text: str) -> bytes:

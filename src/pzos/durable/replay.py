@@ -281,13 +281,13 @@ class Summary(NamedTuple):
 def summary(path: str | os.PathLike[str]) -> Summary:
     """Read the counts of a study file, also while it is being written; nothing is replayed."""
     contents = read_study(path)
-    told = contents.answers
+    told = [event for event in contents.events if event.response is not None and event.aside is None]
     return Summary(
         contents.header or {},
         len(told),
-        sum(bool(row.failure) for row in told),
-        max((row.step for row in told), default=0),
-        max((row.elapsed for row in told), default=0.0),
+        sum(event.response is not None and bool(event.response.failure) for event in told),
+        max((event.query.step for event in told), default=0),
+        max((event.elapsed for event in told), default=0.0),
         contents.difference,
         contents.withdrawn,
         contents.aside,
