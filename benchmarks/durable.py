@@ -24,7 +24,8 @@ import numpy as np
 import pzos
 from pzos.base.frames import sync
 from pzos.base.types import Query, Response
-from pzos.durable.log import create, packed, read_study
+from pzos.durable.contents import packed
+from pzos.durable.log import create, read_study
 from pzos.durable.replay import header_of, summary
 from pzos.study.events import Event
 

@@ -25,6 +25,7 @@ import pzos
 from durable_problem import bits, calls, finish, problem
 from pzos.base.frames import NOTHING_BEFORE, framed, scan
 from pzos.base.types import Purpose, Query, Response
+from pzos.durable import contents
 from pzos.durable.log import create, open_log, read_study, recover, salvage, take_back
 from pzos.durable.replay import header_of
 from pzos.study.events import Event
@@ -82,9 +83,7 @@ def test_every_event_comes_back_bit_for_bit(tmp_path_factory: Any, events: list[
 
 
 def _packed(event: Event) -> bytes:
-    from pzos.durable import log
-
-    return log._packed(event)
+    return contents.pack(event)
 
 
 def test_open_queries_are_kept_when_the_study_is_closed(tmp_path: Path) -> None:
@@ -147,7 +146,7 @@ def test_what_was_taken_back_survives_a_recovery(study_file: Path, tmp_path: Pat
 
 
 def test_a_file_that_takes_back_without_end_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pzos.durable.log._MOST_LOOKED_THROUGH", 5)
+    monkeypatch.setattr("pzos.durable.contents._MOST_LOOKED_THROUGH", 5)
     log = create(tmp_path / "s.study", HEADER)
     for index in range(4):
         log.append(Query(0, index, np.ones(1)), Response(0, index, np.ones(1)), 0.0)

@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 
+from pzos.base.checks import printable
 from pzos.base.frames import as_bytes
 
 #: Arrays up to this length are kept number by number, so that a difference can be shown.
@@ -216,5 +217,5 @@ def _without_module(stored: Any) -> Any:
 
 
 def _short(value: Any) -> str:
-    text = str(value)
+    text = printable(str(value))
     return text if len(text) <= 80 else text[:77] + "..."

@@ -14,14 +14,18 @@ import struct
 import sys
 from collections.abc import Iterator
 from hashlib import blake2b
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
+from pzos.base.errors import InvalidInput
 from pzos.base.types import Vector
 
 #: The first bytes of every frame, and so of every file of frames.
 MARK = b"pzos"
+#: The first bytes of a study of format 1.
+OLD_MARK = b"SQLite format 3\0"
 #: What the first frame of a file has in place of the checksum of the frame before.
 NOTHING_BEFORE = bytes(16)
 _HEAD = struct.Struct("<4s8sQQ16s")
@@ -105,6 +109,17 @@ def write_at(descriptor: int, at: int, data: bytes) -> None:
         with contextlib.suppress(OSError):
             os.ftruncate(descriptor, at)
         raise
+
+
+def spare_study(path: str | os.PathLike[str]) -> Path:
+    """Return ``path`` as a place to write something else to; InvalidInput if a study lies there."""
+    place = Path(path)
+    if place.is_file():
+        with place.open("rb") as file:
+            begins = file.read(len(OLD_MARK))
+        if begins.startswith(MARK) or begins == OLD_MARK:
+            raise InvalidInput(f"{place}: holds a study or a cache: expected another name; nothing is written onto one")
+    return place
 
 
 #: Return when what was written is on the disk.

@@ -21,8 +21,9 @@ from typing import Any
 from pzos.answers.cluster import as_executor
 from pzos.answers.failures import Tolerance, TolerantOracle
 from pzos.answers.oracle import Oracle
-from pzos.base.checks import aligned
+from pzos.base.checks import aligned, printable
 from pzos.base.errors import InvalidInput, MissingExtra
+from pzos.base.frames import spare_study
 from pzos.base.types import Query
 from pzos.cli.description import Description, look_at, read_description
 from pzos.cli.printing import add_json, emit, sparkline
@@ -165,10 +166,11 @@ def status(args: argparse.Namespace) -> int:
 def _status_of_file(args: argparse.Namespace) -> int:
     found = summary(args.study)
     identity = found.header.get("identity", {})
+    solver = printable(json.dumps(identity.get("solver", "unknown (the header was lost)")))
     rows = [
         ("study", str(args.study)),
         ("problem", identity.get("problem", {}).get("name") or "unnamed"),
-        ("solver", json.dumps(identity.get("solver", "unknown (the header was lost)"))),
+        ("solver", solver if len(solver) <= 400 else solver[:397] + "..."),
         ("answers", f"{found.answers}, {found.failures} of them failures"),
         ("steps", f"{found.steps}"),
         ("seconds", f"{found.seconds:.3g}"),
@@ -196,6 +198,7 @@ def export(args: argparse.Namespace) -> int:
         raise InvalidInput(
             f"export: FILE = {str(args.file)!r}: expected a name that ends in .csv or .parquet; rename it"
         )
+    spare_study(args.file)
     columns = _steps_table(args.study) if args.what == "steps" else _answers_table(args.study)
     count = len(next(iter(columns.values()))) if columns else 0
     if args.file.suffix == ".csv":
@@ -226,7 +229,15 @@ def _write_csv(file: Path, columns: dict[str, list[Any]]) -> None:
     with file.open("w", newline="", encoding="utf-8") as out:
         writer = csv.writer(out, lineterminator="\n")
         writer.writerow(columns)
+        columns = {name: [_guarded(cell) if isinstance(cell, str) else cell for cell in column]
+                   for name, column in columns.items()}  # fmt: skip
         writer.writerows(zip(*columns.values(), strict=True))  # floats come out with all their digits
+
+
+def _guarded(cell: str) -> str:
+    """Return text that no spreadsheet takes for a formula."""
+    cell = printable(cell)
+    return "'" + cell if cell.lstrip()[:1] in tuple("=+-@") else cell
 
 
 def _write_parquet(file: Path, columns: dict[str, list[Any]]) -> None:

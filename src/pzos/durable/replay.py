@@ -28,7 +28,8 @@ from pzos.base.errors import DifferentStudy
 from pzos.base.fingerprint import describe, describe_function, differences, listed
 from pzos.base.threads import blas_kernels
 from pzos.base.types import Query, Vector
-from pzos.durable.log import FORMAT, Contents, create, open_log, read_study, value_of
+from pzos.durable.contents import FORMAT, Contents, value_of
+from pzos.durable.log import create, open_log, read_study
 
 if TYPE_CHECKING:
     from pzos.methods.solver import AnySolver
@@ -138,7 +139,7 @@ def header_of(study: Study) -> dict[str, Any]:
     }
     identity = {
         "problem": problem,
-        "solver": describe(study.solver),
+        "solver": described if isinstance(described := describe(study.solver), dict) else {"type": described},
         "seed": study.task.keys.seed,
         "monitor": study.monitor,
     }
@@ -227,7 +228,11 @@ def _judge(study: Study, path: Path, machines: list[dict[str, Any]]) -> Callable
 
 def _compare_leader(path: Path, leader: Leader, contents: Contents) -> None:
     """Refuse a leader that gives another value than was noted, by more than rounding, at an answer of the study."""
-    noted = {(note.get("step"), note.get("index")): note.get("value") for note in contents.notes_of("leader")}
+    noted = {
+        (note["step"], note["index"]): note.get("value")
+        for note in contents.notes_of("leader")
+        if isinstance(note.get("step"), int) and isinstance(note.get("index"), int)
+    }
     scale = max((abs(value) for value in noted.values() if isinstance(value, float)), default=0.0)
     for row in contents.answers:
         then = noted.get((row.step, row.index))
