@@ -419,3 +419,21 @@ def test_a_study_without_a_follower_is_answered_by_people(here: Folder, capsys) 
     assert "use  pzos ask  and  pzos tell" in said(capsys, "run", code=2)
     said(capsys, "init")
     assert said(capsys, "ask").count("\n") == 4
+
+
+def test_text_from_a_file_steers_neither_terminal_nor_spreadsheet(
+    here: Folder, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said(capsys, "init")
+    with pzos.Study.open("study.study", *described(here), steps=4, seed=3) as study:
+        study.fail(study.ask()[0], "=cmd()|\x1b[2J")
+    said(capsys, "export", "study.study", "table.csv")
+    assert "'=cmd()|\\x1b[2J" in Path("table.csv").read_text()
+    assert main(["export", "study.study", "study.study"]) == 2
+
+
+def described(here: Folder) -> tuple[Any, Any]:
+    from pzos.cli.description import read_description
+
+    found = read_description(here.path / "study.toml")
+    return found.problem.known(), found.solver

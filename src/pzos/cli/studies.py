@@ -39,6 +39,7 @@ _TOLD = (
 )  # fmt: skip
 #: A study with more answers is not replayed to say how far it is: that would take seconds.
 _REPLAYED_AT_MOST = 20_000
+_TEXTS = ("purpose", "failure", "retried")
 EXAMPLE_STUDY = """\
 # A study: what is optimised, how, and until when. Change it, then: pzos init; pzos run (or pzos ask, pzos tell).
 name = "tolls"
@@ -229,8 +230,8 @@ def _write_csv(file: Path, columns: dict[str, list[Any]]) -> None:
     with file.open("w", newline="", encoding="utf-8") as out:
         writer = csv.writer(out, lineterminator="\n")
         writer.writerow(columns)
-        columns = {name: [_guarded(cell) if isinstance(cell, str) else cell for cell in column]
-                   for name, column in columns.items()}  # fmt: skip
+        guarded = {name: [_guarded(cell) for cell in columns[name]] for name in _TEXTS if name in columns}
+        columns = {**columns, **guarded}
         writer.writerows(zip(*columns.values(), strict=True))  # floats come out with all their digits
 
 

@@ -5,19 +5,17 @@ Nothing is believed: sizes and types are checked before they are used, and a not
 
 from __future__ import annotations
 
-import contextlib
 import json
 import struct
 from collections.abc import Iterable
 from itertools import accumulate
 from typing import Any, NamedTuple
 
-from pzos.base.errors import InvalidInput
 from pzos.base.frames import as_array, as_bytes
 from pzos.base.types import Purpose, Query, Response, Vector
 from pzos.durable.lock import holder
 from pzos.problem.leader import Leader
-from pzos.study.events import Event, is_closing, without
+from pzos.study.events import Event, is_closing, place_of, without
 
 #: Written into each header; a file of another format is refused.
 FORMAT = 2
@@ -28,7 +26,7 @@ _FLOAT_BYTES = 8
 _PURPOSES = {purpose.value.encode(): purpose for purpose in Purpose}
 _NO_ANSWER = Response(0, 0, as_array(b""))
 #: How many events may be looked through for answers that were taken back; opening a file must not take for ever.
-_MOST_LOOKED_THROUGH = 10**7
+_MOST_LOOKED_THROUGH = 10**6
 #: A header and a note are short; what is longer would take many times its size in memory.
 _MOST_JSON = 1 << 20
 _MOST_PROCESSES = 1 << 31
@@ -146,10 +144,11 @@ class Contents:
     def _take_back(self, step: Any, index: Any) -> None:
         if not isinstance(step, int) or not isinstance(index, int):
             raise ValueError("it takes back an answer without an address")
-        self._looked_through += len(self.events)
         if self._looked_through > _MOST_LOOKED_THROUGH:
             raise ValueError("more answers are taken back than in any study")
-        with contextlib.suppress(InvalidInput):  # of a damaged file the answer itself may be lost
+        at = place_of(self.events, step, index)
+        self._looked_through += len(self.events) - (at or 0)
+        if at is not None:  # of a damaged file the answer itself may be lost
             self.events = without(self.events, step, index)
             self.withdrawn += 1
 
@@ -209,7 +208,10 @@ def _take_events(payload: memoryview, events: list[Event]) -> None:
             raise ValueError("its parts are not as long as it says")
         numbers, width = as_array(payload[x:failure]), (y - x) // _FLOAT_BYTES
         numbers.setflags(write=False)
-        query = Query(step, index, numbers[:width], _PURPOSES[bytes(payload[purpose:x])])
+        why = _PURPOSES.get(bytes(payload[purpose:x]))
+        if why is None:
+            raise ValueError("no query is asked for such a purpose")
+        query = Query(step, index, numbers[:width], why)
         if kind == ASKED:
             events.append(Event(query))
             continue

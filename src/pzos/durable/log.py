@@ -71,7 +71,7 @@ class Log:
                 raise self._damaged(f"what is at byte {self._end + at} is not as it was written")
             try:
                 self.contents.take(frame.payload)
-            except (ValueError, KeyError, struct.error) as error:
+            except (ValueError, struct.error) as error:
                 raise self._damaged(f"frame {frame.number} cannot be read: {error}") from None
             self._study, self._number, self._last, at = frame.file, frame.number + 1, frame.checksum, frame.end
         if not self._number:
@@ -363,7 +363,7 @@ def salvage(data: bytes) -> tuple[Contents, list[bytes]]:
     study = max(counts, key=counts.__getitem__, default=b"")
     frames = {frame.number: frame for frame in reversed(intact) if frame.file == study}
     for number in sorted(frames):
-        with contextlib.suppress(ValueError, KeyError, struct.error):
+        with contextlib.suppress(ValueError, struct.error):
             payload = frames[number].payload
             found.take(payload)
             if payload[:1] != HEADER:
