@@ -355,7 +355,7 @@ def test_a_study_from_its_first_word_to_its_table(here: Folder, capsys: pytest.C
     assert last.startswith("F by step")
     assert set(last.split()[-1]) <= set("▁▂▃▄▅▆▇█")
     of_file = said(capsys, "status", "study.study")
-    assert f"answers  {EXPECTED_QUERIES}, 0 of them failures" in of_file
+    assert f"answers    {EXPECTED_QUERIES}, 0 of them failures" in of_file
     assert "problem  gaps" in of_file
 
 

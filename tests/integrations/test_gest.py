@@ -209,8 +209,8 @@ def test_what_is_no_response_is_a_failure(low: Any) -> None:
 
 
 def test_the_program_that_drives_it_asks_the_followers() -> None:
-    with pytest.raises(RuntimeError, match="asked by the program that drives it"):
-        gest._elsewhere(np.zeros(2))
+    with pytest.raises(pzos.PzosError, match="asked by the program that drives it"):
+        gest._ELSEWHERE.respond(np.zeros(2), None)
 
 
 def test_without_the_standard_installed_it_works_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -88,8 +88,12 @@ class Contents:
         return max(noted, default=0.0)
 
     def remarks(self) -> list[tuple[str, str]]:
-        """Return what the file notes besides answers, in words: other machines, answers taken back."""
+        """Return what the file notes besides answers, in words: followers, other machines, answers taken back."""
         rows = []
+        follower = ((self.header or {}).get("identity") or {}).get("problem", {}).get("follower")
+        if isinstance(follower, dict):
+            lacks = f"; cannot be compared: {follower['unknown']!s:.200}" if "unknown" in follower else ""
+            rows.append(("followers", f"{follower.get('name')!s:.80}{lacks}"))
         if self.difference:
             rows.append(("other machine", f"points moved by {self.difference:.2g} at most; the stored ones are used"))
         if self.withdrawn:

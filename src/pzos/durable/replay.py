@@ -41,6 +41,12 @@ if TYPE_CHECKING:
 ROUNDING = 1e-6
 
 
+_RENAMED = (
+    "; if these followers answer as those did, say so by a name for both: Problem(..., follower_name=...), and begin "
+    "the file with it"
+)
+
+
 def attach(
     study: Study,
     path: str | os.PathLike[str],
@@ -128,6 +134,7 @@ def header_of(study: Study) -> dict[str, Any]:
         "sense": known.sense,
         "structure": describe(known.structure),
         "leader": leader,
+        **({} if known.follower is None else {"follower": known.follower}),
     }
     identity = {
         "problem": problem,
@@ -160,7 +167,8 @@ def machines_of(contents: Contents) -> list[dict[str, Any]]:
 
 def compare(path: Path, stored: dict[str, Any], present: dict[str, Any], *, any_version: bool) -> None:
     """Raise DifferentStudy naming every difference, unless the file holds the study asked for."""
-    found = differences(stored["identity"], present["identity"])
+    then, now = _comparable(stored["identity"], present["identity"])
+    found = differences(then, now)
     written, running = stored["versions"]["pzos"], present["versions"]["pzos"]
     if _series(written) != _series(running) and not any_version:
         found.append(
@@ -171,7 +179,23 @@ def compare(path: Path, stored: dict[str, Any], present: dict[str, Any], *, any_
         raise DifferentStudy(
             f"{path}: holds another study than the one asked for:\n{listed(found)}\n"
             "give what the file was made with, or choose another file name"
+            + (_RENAMED if any(line.startswith("problem.follower.code") for line in found) else "")
         )
+
+
+def _comparable(*identities: dict[str, Any]) -> tuple[dict[str, Any], ...]:
+    """Return both without what only one knows of the followers: people answer, or the code is of another Python."""
+    followers = [identity["problem"].get("follower") for identity in identities]
+    if not all(isinstance(one, dict) for one in followers):
+        kept: tuple[str, ...] = ()
+    elif any(one.get("python") != followers[0].get("python") for one in followers):
+        kept = ("kind", "name")
+    else:
+        kept = ("kind", "name", "code")
+    problems = [{name: part for name, part in one["problem"].items() if name != "follower"} for one in identities]
+    for problem, follower in zip(problems, followers, strict=True):
+        problem |= {"follower": {name: follower.get(name, "nothing") for name in kept}} if kept else {}
+    return tuple({**identity, "problem": problem} for identity, problem in zip(identities, problems, strict=True))
 
 
 def _series(version: str) -> list[str]:

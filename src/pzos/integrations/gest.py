@@ -16,12 +16,14 @@ from pzos.base.checks import Faults, Must, whole
 from pzos.base.errors import InvalidInput
 from pzos.base.types import Query, Sense
 from pzos.methods.solver import AnySolver
+from pzos.problem.follower import Nobody
 from pzos.problem.leader import Leader
 from pzos.problem.problem import Problem
 from pzos.problem.sets import Box
 from pzos.study.result import Result
 from pzos.study.study import Study
 
+_ELSEWHERE = Nobody("the followers of a generator are asked by the program that drives it")
 #: Queries a step may have before identities (step * this + index) of two steps would meet.
 _PER_STEP = 10**6
 
@@ -55,7 +57,7 @@ class PzosGenerator:
         self.vocs = vocs
         lower, upper = (np.array(side, dtype=np.float64) for side in zip(*vocs.bounds, strict=True))
         start = _start(vocs, lower, upper) if x0 is None else np.asarray(x0, dtype=np.float64)
-        problem = Problem(leader, _elsewhere, start, Box(lower, upper), _sense(vocs))
+        problem = Problem(leader, _ELSEWHERE, start, Box(lower, upper), _sense(vocs))
         known = problem.known()
         self.study = Study(known, solver, **settings) if path is None else Study.open(path, known, solver, **settings)
         self.ignored = 0
@@ -134,10 +136,6 @@ def _at_most(count: int) -> Must:
 
 def _identity(query: Query) -> int:
     return query.step * _PER_STEP + query.index
-
-
-def _elsewhere(x: Any) -> Any:
-    raise RuntimeError("the followers of a generator are asked by the program that drives it")
 
 
 def _start(vocs: Any, lower: Any, upper: Any) -> Any:

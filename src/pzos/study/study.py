@@ -547,7 +547,7 @@ class Study:
         """Whether rounding alone could move the open query ``index`` as far as ``apart``, in a replay."""
         size = max(LAST_DIGITS, self.difference)
         own = self._plan.points if self._plan is not None else (self.state.x,)
-        for points in shaken_points(self.solver, self.task, self._last, size):
+        for points in shaken_points(self.solver, self.task, list(self._last), size):
             if len(points) != len(own) or difference(points[index], own[index], self._scale) > _WITHIN_REACH * apart:
                 return True
         return False
