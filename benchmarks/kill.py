@@ -60,7 +60,8 @@ def problem(calls: Path, pause: float = 0.0) -> pzos.Problem:
     leader = pzos.leader_from_functions(
         lambda x, y: float(x @ x + y.sum() + 0.5 * (y @ y)), lambda x, y: 2.0 * x, lambda x, y: 1.0 + y, name="kinks"
     )
-    return pzos.Problem(leader, follower, x0=np.linspace(1.0, 2.0, 5), name="kinks")
+    start = np.linspace(1.0, 2.0, 5)
+    return pzos.Problem(leader, follower, start, name="kinks", follower_name="kinks, however long they take")
 
 
 def drive(folder: Path, steps: int, workers: int, pause: float, checked: Any = None) -> str:

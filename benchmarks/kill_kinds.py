@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import importlib.util
 import json
 import os
 import random
@@ -106,6 +107,7 @@ KINDS: dict[str, tuple[str, str, str]] = {
     "batched on workers": ("rows", "workers", "PZOS"),
     "default": ("plain", "here", "default"),
     "default on workers": ("plain", "workers", "default"),
+    **({"dask": ("plain", "dask", "PZOS")} if importlib.util.find_spec("distributed") else {}),
 }
 
 
@@ -130,6 +132,8 @@ def drive(kind: str, folder: Path) -> None:
             executor = stack.enter_context(ThreadPoolExecutor(4))
         elif where == "workers":
             executor = stack.enter_context(pzos.Workers(2))
+        elif where == "dask":
+            executor = stack.enter_context(pzos.as_executor("local:2"))
         given = chosen if solver == "PZOS" else {"queries": 15}
         result = pzos.solve(problem, **given, seed=7, path=folder / "kinks.study", executor=executor, progress=False)
     columns = {name: result.trace[name].tobytes().hex() for name in result.trace.columns if name != "seconds"}

@@ -116,7 +116,9 @@ class Noting:
 
     def _fork_away(self, *, twice: bool) -> None:
         """Leave a copy of this process in a session of its own, without a program of its own."""
-        if os.fork():
+        if child := os.fork():
+            if twice:
+                os.waitpid(child, 0)  # the one between is gone, and with it the way to the other
             until = time.monotonic() + 60.0
             while not self.started() and time.monotonic() < until:
                 time.sleep(0.01)

@@ -96,6 +96,7 @@ from .base.errors import (
     NotConverged as NotConverged,
     PzosError as PzosError,
     StudyBusy as StudyBusy,
+    StudyGone as StudyGone,
     StudyFileError as StudyFileError,
 )
 from .base.keys import Keys as Keys

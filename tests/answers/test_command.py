@@ -132,7 +132,10 @@ def test_a_program_over_its_time_is_stopped_with_all_it_started(tmp_path: Path) 
 
 FORKS_TWICE = (
     "import os, sys, time\n"
-    "if not os.fork():\n"
+    "child = os.fork()\n"
+    "if child:\n"
+    "    os.waitpid(child, 0)\n"
+    "else:\n"
     "    os.setsid()\n"
     "    if os.fork():\n"
     "        os._exit(0)\n"

@@ -87,3 +87,14 @@ def test_inside_a_family_there_is_no_second_guard(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(processes, "_guards", [])
     enrol(os.getpid(), "/outer/inner")
     assert processes._guards == []
+
+
+def test_without_a_guard_work_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused() -> None:
+        raise OSError("no process to spare")
+
+    monkeypatch.delenv(MARK, raising=False)
+    monkeypatch.setattr(processes, "_guards", [])
+    monkeypatch.setattr(processes, "_Guard", refused)
+    enrol(os.getpid(), "/mark")
+    assert not processes.start_guard()

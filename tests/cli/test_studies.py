@@ -355,8 +355,8 @@ def test_a_study_from_its_first_word_to_its_table(here: Folder, capsys: pytest.C
     assert last.startswith("F by step")
     assert set(last.split()[-1]) <= set("▁▂▃▄▅▆▇█")
     of_file = said(capsys, "status", "study.study")
-    assert f"answers  {EXPECTED_QUERIES}, 0 of them failures" in of_file
-    assert "problem  gaps" in of_file
+    assert f"answers    {EXPECTED_QUERIES}, 0 of them failures" in of_file
+    assert "problem    gaps" in of_file
 
 
 def test_more_steps_than_the_description_says(here: Folder, capsys: pytest.CaptureFixture[str]) -> None:
@@ -419,3 +419,21 @@ def test_a_study_without_a_follower_is_answered_by_people(here: Folder, capsys) 
     assert "use  pzos ask  and  pzos tell" in said(capsys, "run", code=2)
     said(capsys, "init")
     assert said(capsys, "ask").count("\n") == 4
+
+
+def test_text_from_a_file_steers_neither_terminal_nor_spreadsheet(
+    here: Folder, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said(capsys, "init")
+    with pzos.Study.open("study.study", *described(here), steps=4, seed=3) as study:
+        study.fail(study.ask()[0], "=cmd()|\x1b[2J")
+    said(capsys, "export", "study.study", "table.csv")
+    assert "'=cmd()|\\x1b[2J" in Path("table.csv").read_text()
+    assert main(["export", "study.study", "study.study"]) == 2
+
+
+def described(here: Folder) -> tuple[Any, Any]:
+    from pzos.cli.description import read_description
+
+    found = read_description(here.path / "study.toml")
+    return found.problem.known(), found.solver

@@ -26,15 +26,17 @@ def opened(path: Path, **given: bool) -> pzos.Study:
 
 def test_links_and_renames_do_not_make_two_writers(tmp_path: Path) -> None:
     path = tmp_path / "s.study"
-    with opened(path):
-        os.link(path, tmp_path / "hard.study")
-        (tmp_path / "soft.study").symlink_to(path)
-        for name in ("hard.study", "soft.study"):
-            with pytest.raises(pzos.StudyBusy):
-                opened(tmp_path / name)
-        path.rename(tmp_path / "renamed.study")
+    writer = opened(path)
+    os.link(path, tmp_path / "hard.study")
+    (tmp_path / "soft.study").symlink_to(path)
+    for name in ("hard.study", "soft.study"):
         with pytest.raises(pzos.StudyBusy):
-            opened(tmp_path / "renamed.study")
+            opened(tmp_path / name)
+    path.rename(tmp_path / "renamed.study")
+    with pytest.raises(pzos.StudyBusy):
+        opened(tmp_path / "renamed.study")
+    with pytest.raises(pzos.StudyGone, match="was deleted or moved"):
+        writer.close()
     opened(tmp_path / "hard.study").close()
 
 

@@ -25,6 +25,7 @@ import pzos
 from durable_problem import bits, calls, finish, problem
 from pzos.base.frames import NOTHING_BEFORE, framed, scan
 from pzos.base.types import Purpose, Query, Response
+from pzos.durable import contents
 from pzos.durable.log import create, open_log, read_study, recover, salvage, take_back
 from pzos.durable.replay import header_of
 from pzos.study.events import Event
@@ -82,9 +83,7 @@ def test_every_event_comes_back_bit_for_bit(tmp_path_factory: Any, events: list[
 
 
 def _packed(event: Event) -> bytes:
-    from pzos.durable import log
-
-    return log._packed(event)
+    return contents.pack(event)
 
 
 def test_open_queries_are_kept_when_the_study_is_closed(tmp_path: Path) -> None:
@@ -147,7 +146,7 @@ def test_what_was_taken_back_survives_a_recovery(study_file: Path, tmp_path: Pat
 
 
 def test_a_file_that_takes_back_without_end_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pzos.durable.log._MOST_LOOKED_THROUGH", 5)
+    monkeypatch.setattr("pzos.durable.contents._MOST_LOOKED_THROUGH", 2)
     log = create(tmp_path / "s.study", HEADER)
     for index in range(4):
         log.append(Query(0, index, np.ones(1)), Response(0, index, np.ones(1)), 0.0)
@@ -418,3 +417,90 @@ def test_a_batch_that_was_answered_as_one_is_kept_whole_or_not_at_all(tmp_path: 
         assert bits(again) == bits(result)
     assert kept <= {0, 5, 10, 15, 16}
     assert len(kept) > 2
+
+
+# ---- the file goes away, the disk is full, the file was made to harm ----------------------------------------------
+
+
+@pytest.mark.parametrize("how", ["deleted", "renamed", "replaced"])
+def test_a_file_that_goes_away_stops_the_run_and_its_answers_are_saved(tmp_path: Path, how: str) -> None:
+    path, game = tmp_path / "s.study", problem()
+    expected = finish(pzos.Study(game.known(), pzos.PZOS(), seed=7, steps=5), game)
+    study = opened(path, game)
+    for query in study.ask()[:2]:
+        study.tell(query, game.follower.respond(query.x, None))
+    if how == "renamed":
+        path.rename(tmp_path / "other.study")
+    else:
+        path.unlink()
+        if how == "replaced":
+            path.write_bytes(b"something else")
+    last = study.ask()[0]
+    with pytest.raises(pzos.StudyGone, match=r"everything told so far is in .*saved; move it"):
+        study.tell(last, game.follower.respond(last.x, None))
+    study.close()
+    (saved,) = tmp_path.glob("s.study.*.saved")
+    assert len(read_study(saved).answers) == 3
+    with opened(saved, game) as study:
+        assert bits(finish(study, game)) == bits(expected)
+
+
+def test_a_full_disk_is_one_clear_error_and_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, game = tmp_path / "s.study", problem()
+    with opened(path, game) as study:
+        query = study.ask()[0]
+        study.tell(query, game.follower.respond(query.x, None))
+        size = path.stat().st_size
+        real = os.write
+        room = [20]
+
+        def full(descriptor: int, data: Any) -> int:
+            if not room[0]:
+                raise OSError(28, "No space left on device")
+            written = real(descriptor, bytes(data)[: room[0]])
+            room[0] -= written
+            return written
+
+        monkeypatch.setattr("pzos.base.frames.os.write", full)
+        second = study.ask()[0]
+        with pytest.raises(pzos.PzosError, match=r"could not be written .No space left on device. and was not taken"):
+            study.tell(second, game.follower.respond(second.x, None))
+        assert path.stat().st_size == size
+    monkeypatch.undo()
+    with opened(path, game) as study:  # the lock is free
+        assert len(read_study(path).answers) == 1
+        assert second[:2] in [query[:2] for query in study.ask()]
+
+
+def test_nothing_is_written_onto_a_study(study_file: Path) -> None:
+    before, result = study_file.read_bytes(), finish(pzos.Study(problem().known(), pzos.PZOS(), steps=1), problem())
+    for write in (result.to_csv, result.report):
+        with pytest.raises(pzos.InvalidInput, match="nothing is written onto one"):
+            write(study_file)
+    assert study_file.read_bytes() == before
+
+
+def test_what_is_no_plain_file_is_refused_at_once(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.study")
+    with pytest.raises(pzos.PzosError, match="it is no plain file"):
+        read_study(tmp_path / "pipe.study")
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        b"h" + json.dumps({**HEADER, "identity": {**HEADER["identity"], "solver": []}}).encode(),
+        b"h" + json.dumps({**HEADER, "created": 3}).encode(),
+        b"n" + b"[" * 100_000,
+        b'n"' + b"x" * (1 << 20) + b'"',
+        b'n{"kind": "withdrawn", "step": [], "index": 0}',
+    ],
+)
+def test_frames_of_other_types_are_refused(tmp_path: Path, payload: bytes) -> None:
+    (tmp_path / "s.study").write_bytes(framed(b"12345678", 0, NOTHING_BEFORE, payload)[0])
+    with pytest.raises(pzos.DamagedStudy, match="frame 0 cannot be read"):
+        read_study(tmp_path / "s.study")
+
+
+def test_hostile_files(tmp_path: Path) -> None:
+    assert drilled(tmp_path, "hostile.py", "20").endswith("met\n")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import os
 import subprocess
@@ -17,7 +18,7 @@ import pzos
 from durable_problem import Counted, bits, calls, finish, problem
 from pzos.base.types import Purpose, Query
 from pzos.durable import replay
-from pzos.durable.log import read_study, recover
+from pzos.durable.log import create, read_study, recover
 from pzos.durable.replay import summary
 
 DATA = Path(__file__).parents[1] / "data"
@@ -548,3 +549,69 @@ def test_a_changed_leader_is_refused_elsewhere_also_for_the_default_method(
     with pytest.raises(pzos.DifferentStudy, match=r"query 0\.0: the leader gives f\(x, y\) = .*, and gave .* when"):
         opened(path, game, solver, steps=50)
     assert path.read_bytes() == before
+
+
+# ---- other followers ----------------------------------------------------------------------------------------------
+
+
+def shifted(by: float) -> Any:
+    return lambda x: np.concatenate([np.abs(x - by), x])
+
+
+def plain(x: np.ndarray, by: float = 0.3) -> np.ndarray:
+    return np.concatenate([np.abs(x - by), x])
+
+
+FOLLOWERS: dict[str, tuple[Any, Any]] = {
+    "code": (lambda x: np.abs(x), lambda x: np.abs(x) + 0.0),
+    "closure": (shifted(0.3), shifted(0.4)),
+    "partial": (functools.partial(plain, by=0.3), functools.partial(plain, by=0.4)),
+    "function": (plain, shifted(0.3)),
+    "constant": (lambda x: x + 1.0, lambda x: x + 2.0),
+    "kind": (pzos.batched(np.abs), np.abs),
+    "named": (pzos.CommandFollower(["simulate", "--fast"]), pzos.CommandFollower(["simulate", "--slow"])),
+}
+
+
+@pytest.mark.parametrize("which", FOLLOWERS)
+def test_other_followers_are_refused(tmp_path: Path, which: str) -> None:
+    path, (before, after) = tmp_path / "s.study", FOLLOWERS[which]
+    opened(path, problem(follower=before)).close()
+    opened(path, problem(follower=before)).close()
+    with pytest.raises(pzos.DifferentStudy, match=r"problem\.follower\.(code|name|kind): the file has"):
+        opened(path, problem(follower=after))
+
+
+def test_followers_of_one_name_are_the_same(tmp_path: Path) -> None:
+    path = tmp_path / "s.study"
+    opened(path, problem(follower=shifted(0.3), follower_name="demand of 2025")).close()
+    opened(path, problem(follower=shifted(0.4), follower_name="demand of 2025")).close()
+    with pytest.raises(
+        pzos.DifferentStudy, match=r"follower\.name: the file has demand of 2025, you gave demand of 2026"
+    ):
+        opened(path, problem(follower=shifted(0.3), follower_name="demand of 2026"))
+    with pytest.raises(pzos.InvalidInput, match="follower_name = 3: expected text"):
+        problem(follower_name=3)
+
+
+def test_what_cannot_be_compared_is_said(tmp_path: Path) -> None:
+    seen: list[int] = []
+    follower = lambda x: [seen.append(1), np.abs(x)][1]  # noqa: E731
+    path = tmp_path / "s.study"
+    opened(path, problem(follower=follower)).close()
+    seen.append(1)
+    opened(path, problem(follower=follower)).close()
+    assert "cannot be compared: seen (builtins.list)" in dict(summary(path).remarks)["followers"]
+    opened(tmp_path / "t.study", problem()).close()
+    assert "it (durable_problem.Counted)" in dict(summary(tmp_path / "t.study").remarks)["followers"]
+
+
+def test_code_of_another_python_and_files_without_followers_are_not_compared(tmp_path: Path) -> None:
+    path, game = tmp_path / "s.study", problem(follower=shifted(0.3))
+    header = replay.header_of(pzos.Study(game.known(), pzos.PZOS(batch=2), seed=7))
+    for number, changed in enumerate(({"python": "3.9", "code": "?"}, None)):
+        kept = {**header["identity"]["problem"]}
+        kept["follower"] = None if changed is None else {**kept["follower"], **changed}
+        path = tmp_path / f"{number}.study"
+        create(path, {**header, "identity": {**header["identity"], "problem": kept}}).close()
+        opened(path, game).close()

@@ -209,10 +209,30 @@ def test_what_is_no_response_is_a_failure(low: Any) -> None:
 
 
 def test_the_program_that_drives_it_asks_the_followers() -> None:
-    with pytest.raises(RuntimeError, match="asked by the program that drives it"):
-        gest._elsewhere(np.zeros(2))
+    with pytest.raises(pzos.PzosError, match="asked by the program that drives it"):
+        gest._ELSEWHERE.respond(np.zeros(2), None)
 
 
 def test_without_the_standard_installed_it_works_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "gest_api.generator", None)
     assert driven(made()).x.tobytes() == driven(made(seed=7)).x.tobytes()
+
+
+def test_what_was_suggested_before_a_restart_is_ingested_after_it(tmp_path: Path) -> None:
+    before = made(path=str(tmp_path / "s.study"))
+    rows = before.suggest()
+    before.finalize()
+    after = made(path=str(tmp_path / "s.study"))
+    after.ingest([evaluated(row) for row in rows])
+    assert after.study.step == 1
+    after.finalize()
+
+
+def test_a_row_whose_x_was_changed_is_refused(tmp_path: Path) -> None:
+    generator = made()
+    first, *_ = generator.suggest()
+    name = next(iter(generator.vocs.variable_names))
+    for changed in (first[name] + 1e-6, "far", None):
+        with pytest.raises(pzos.InvalidInput, match="the variables are not those that were suggested"):
+            generator.ingest([{**evaluated(first), name: changed}])
+    generator.ingest([{**evaluated(first), name: float(f"{first[name]:.14g}")}])

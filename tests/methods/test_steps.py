@@ -13,7 +13,7 @@ from pzos.methods.steps import Diminishing, DoG, DoWG, Schedule, StepState, next
 from pzos.problem.leader import leader_from_functions
 from pzos.problem.problem import Problem
 from pzos.solving import solve
-from pzos.study.study import DEFAULT_STEPS, Limits
+from pzos.study.limits import DEFAULT_STEPS, Limits
 
 GRADIENT = np.array([3.0, 4.0])
 

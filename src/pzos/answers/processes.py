@@ -125,13 +125,14 @@ _making = threading.Lock()
 
 
 def start_guard() -> bool:
-    """Have a guard; False inside a family, whose own driver sees to its end, and in a program without a Python."""
+    """Have a guard; False inside a family, whose own driver sees to its end, and where none can be started."""
     if MARK in os.environ or getattr(sys, "frozen", False):
         return False
-    with _making:
+    with _making, contextlib.suppress(OSError):  # without one all is well as long as the driver is
         if not _guards or _guards[-1].driver != os.getpid():  # none yet, or the one of a process this was forked from
             _guards.append(_Guard())
-    return True
+        return True
+    return False
 
 
 def enrol(root: int, mark: str) -> None:

@@ -20,6 +20,7 @@ Arguments of a function are checked by the same constraints:
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Callable, Iterable
 from math import isfinite
 from pathlib import Path
@@ -43,6 +44,19 @@ def shown(value: Any, limit: int = 60) -> str:
     else:
         text = " ".join(repr(value).split())
     return text if len(text) <= limit else text[: limit - 3] + "..."
+
+
+#: Control characters, and those that turn the direction of writing or cannot be encoded.
+_STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")
+
+
+def printable(text: str) -> str:
+    """Return text from a file as a terminal or a page may have it: characters that steer either become escapes.
+
+    >>> printable("a" + chr(27) + "[2Jb")
+    'a\\\\x1b[2Jb'
+    """
+    return _STEERING.sub(lambda found: found[0].encode("unicode_escape", "surrogatepass").decode(), text)
 
 
 def aligned(rows: Iterable[tuple[str, str]], width: int = 0) -> str:

@@ -59,6 +59,10 @@ class StudyBusy(StudyFileError):
     exit_code = 5
 
 
+class StudyGone(StudyFileError):
+    """The file was deleted or moved while it was being written; the message says where its answers are now."""
+
+
 class MissingExtra(PzosError, ImportError):
     """An optional dependency is not installed; the message names the extra to install."""
 

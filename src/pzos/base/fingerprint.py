@@ -1,24 +1,29 @@
 """What makes a study the study it is, in words a file can hold, and how two of them differ.
 
-Numbers are kept exactly, arrays by their bits. Functions are kept by name alone: what a leader computes is verified by
-the replay, which compares every stored query bit for bit with the one the solver asks now.
+Numbers are kept exactly, arrays by their bits. A leader is kept by name alone: what it computes is verified by the
+replay, which compares every stored query bit for bit with the one the solver asks now. A follower is not asked again,
+so it is known by name and by a hash of its code and of what it closes over (:func:`identify`).
 """
 
 from __future__ import annotations
 
 import dataclasses
 import json
+import os
+import platform
 import re
 import sys
 from collections.abc import Mapping
 from enum import Enum
+from functools import partial
 from hashlib import blake2b
 from pathlib import Path
-from types import ModuleType
+from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
 
+from pzos.base.checks import printable
 from pzos.base.frames import as_bytes
 
 #: Arrays up to this length are kept number by number, so that a difference can be shown.
@@ -75,6 +80,67 @@ def name_of(function: Any) -> str:
     qualified = getattr(function, "__qualname__", "")
     unknown = not qualified or "<" in qualified or getattr(function, "__closure__", None)
     return "" if unknown else describe_function(function)
+
+
+def identify(function: Any) -> dict[str, str]:
+    """Return what tells a function from others: its name, a hash of its code with all it holds, and what that lacks.
+
+    The hash holds for one version of Python, whose name is kept with it. Things that may change while they are used
+    (lists, objects with a state) are left out, and ``unknown`` says so.
+    """
+    unknown: list[str] = []
+    told = json.dumps(_told(function, "it", unknown), sort_keys=True).encode()
+    inner = function.func if isinstance(function, partial) else function
+    found = {"name": describe_function(inner), "code": blake2b(told, digest_size=12).hexdigest()}
+    found["python"] = ".".join(platform.python_version_tuple()[:2])
+    return {**found, "unknown": ", ".join(dict.fromkeys(unknown))} if unknown else found
+
+
+def _told(value: Any, where: str, unknown: list[str], within: tuple[Any, ...] = ()) -> Any:
+    """Return what ``value`` is in terms of JSON, and note what cannot be told."""
+    if value is None or isinstance(value, bool | str | bytes | int | float | complex | np.generic | Enum | os.PathLike):
+        return repr(value)
+    if isinstance(value, np.ndarray) and value.dtype.kind in "iufb":
+        return describe(value)
+    if isinstance(value, tuple | frozenset):
+        parts = [_told(part, where, unknown, within) for part in value]
+        return parts if isinstance(value, tuple) else sorted(map(str, parts))
+    if isinstance(value, CodeType):
+        constants = [_told(constant, where, unknown, within) for constant in value.co_consts]
+        return [value.co_code.hex(), constants, value.co_names, value.co_varnames, value.co_freevars]
+    if isinstance(value, partial):
+        keywords = {name: _told(part, name, unknown, within) for name, part in value.keywords.items()}
+        return [_told(value.func, where, unknown, within), _told(value.args, where, unknown, within), keywords]
+    if isinstance(value, MethodType):
+        return [value.__name__, _told(value.__self__, where, unknown, within)]
+    if isinstance(value, FunctionType):
+        if value in within:  # it closes over itself
+            return describe_function(value)
+        within = (*within, value)
+        closed = zip(value.__code__.co_freevars, value.__closure__ or (), strict=True)
+        inside = {name: _told(_content(cell), name, unknown, within) for name, cell in closed}
+        defaults = {**(value.__kwdefaults__ or {}), "": value.__defaults__}
+        given = {name: _told(part, name or "a default", unknown, within) for name, part in defaults.items()}
+        return [describe_function(value), _told(value.__code__, where, unknown, within), inside, given]
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        kind: Any = type(value)
+        if kind.__dataclass_params__.frozen:
+            fields = [field.name for field in dataclasses.fields(value)]
+            return [_type_name(kind), {name: _told(getattr(value, name), name, unknown, within) for name in fields}]
+    if isinstance(value, np.ufunc | BuiltinFunctionType | type | ModuleType):
+        return name_of(value) or str(value)
+    wrapped = getattr(value, "__wrapped__", getattr(value, "py_func", None))  # what jax and numba compiled
+    if wrapped is not None:
+        return _told(wrapped, where, unknown, within)
+    unknown.append(f"{where} ({_type_name(type(value))})")
+    return _type_name(type(value))
+
+
+def _content(cell: Any) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:  # a name that was not bound yet
+        return None
 
 
 def _is_told_apart(value: Any) -> bool:
@@ -151,5 +217,5 @@ def _without_module(stored: Any) -> Any:
 
 
 def _short(value: Any) -> str:
-    text = str(value)
+    text = printable(str(value))
     return text if len(text) <= 80 else text[:77] + "..."

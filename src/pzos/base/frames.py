@@ -10,21 +10,28 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import struct
 import sys
 from collections.abc import Iterator
 from hashlib import blake2b
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
+from pzos.base.errors import InvalidInput
 from pzos.base.types import Vector
 
 #: The first bytes of every frame, and so of every file of frames.
 MARK = b"pzos"
+#: The first bytes of a study of format 1.
+OLD_MARK = b"SQLite format 3\0"
 #: What the first frame of a file has in place of the checksum of the frame before.
 NOTHING_BEFORE = bytes(16)
 _HEAD = struct.Struct("<4s8sQQ16s")
+#: How a frame begins: the mark, id and number, and a length below 2^40; so that looking for it is quick in any file.
+_BEGINS = re.compile(MARK + rb".{21}\0\0\0", re.DOTALL)
 _CHECKSUM_BYTES = 16
 _SIZE = _HEAD.size + _CHECKSUM_BYTES
 _PATIENCE = 4  # how often as many bytes as there are may be hashed in search of intact frames
@@ -54,7 +61,8 @@ def framed(file: bytes, number: int, previous: bytes, payload: bytes) -> tuple[b
 def scan(data: bytes, at: int = 0) -> Iterator[Frame]:
     """Yield every intact frame from ``at`` on; what is between them is passed over."""
     view, budget = memoryview(data), _PATIENCE * len(data)
-    while budget >= 0 and 0 <= (at := data.find(MARK, at)) <= len(data) - _SIZE:
+    while budget >= 0 and (found := _BEGINS.search(data, at)) is not None and found.start() <= len(data) - _SIZE:
+        at = found.start()
         _, file, number, length, previous = _HEAD.unpack_from(data, at)
         begin, end = at + _SIZE, at + _SIZE + length
         if end <= len(data):
@@ -105,6 +113,17 @@ def write_at(descriptor: int, at: int, data: bytes) -> None:
         with contextlib.suppress(OSError):
             os.ftruncate(descriptor, at)
         raise
+
+
+def spare_study(path: str | os.PathLike[str]) -> Path:
+    """Return ``path`` as a place to write something else to; InvalidInput if a study lies there."""
+    place = Path(path)
+    if place.is_file():
+        with place.open("rb") as file:
+            begins = file.read(len(OLD_MARK))
+        if begins.startswith(MARK) or begins == OLD_MARK:
+            raise InvalidInput(f"{place}: holds a study or a cache: expected another name; nothing is written onto one")
+    return place
 
 
 #: Return when what was written is on the disk.

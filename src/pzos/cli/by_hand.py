@@ -21,12 +21,13 @@ import numpy as np
 
 from pzos.base.checks import Faults, shown
 from pzos.base.errors import InvalidAnswer, InvalidInput
-from pzos.base.frames import as_bytes
+from pzos.base.frames import as_bytes, spare_study
 from pzos.base.types import Query, Vector
 from pzos.cli.description import read_description
 from pzos.cli.printing import add_json, emit
 from pzos.cli.studies import add_study, limits_of, open_study
-from pzos.durable.log import Log, StoredAnswer, read_study, take_back
+from pzos.durable.contents import StoredAnswer
+from pzos.durable.log import Log, read_study, take_back
 from pzos.study.admission import check_taken
 from pzos.study.study import Study
 
@@ -64,7 +65,7 @@ def ask(args: argparse.Namespace) -> int:
     if args.out is None:
         sys.stdout.write(text)
     else:
-        args.out.write_text(text, encoding="utf-8")
+        spare_study(args.out).write_text(text, encoding="utf-8")
     return 0
 
 

@@ -21,18 +21,20 @@ from typing import Any
 
 import pzos
 from pzos.base.checks import Faults, instance_of
-from pzos.base.errors import InvalidInput, PzosError
+from pzos.base.errors import InvalidInput
 from pzos.durable.replay import open_whole
 from pzos.methods.default import choose
+from pzos.problem.follower import Nobody
 from pzos.problem.leader import Leader
 from pzos.problem.problem import Problem, require_problem
 from pzos.problem.sets import Domain
 from pzos.study.study import Study
 
 _LIMITS = ("steps", "queries", "seconds", "target", "failure_rate")
-_PROBLEM_KEYS = ("leader", "follower", "x0", "set", "sense", "name")
+_PROBLEM_KEYS = ("leader", "follower", "follower_name", "x0", "set", "sense", "name")
 _KEYS = {*_PROBLEM_KEYS, *_LIMITS, "problem", "solver", "seed", "monitor", "study"}
-_TEXTS = ("leader", "problem", "name", "study")
+_BY_HAND = Nobody("this study names no follower: answer its queries with  pzos ask  and  pzos tell")
+_TEXTS = ("leader", "problem", "name", "study", "follower_name")
 _TEXT = instance_of(str, "text", "put it in quotes")
 
 
@@ -104,17 +106,14 @@ def _problem(table: dict[str, Any], folder: Path, where: str) -> tuple[Problem, 
     domain: Domain | None = made_from(table["set"], where, "set") if "set" in table else None
     problem = Problem(
         _leader(table["leader"], folder),
-        _unanswered if follower is None else follower,
+        _BY_HAND if follower is None else follower,
         table["x0"],
         domain,
         table.get("sense", "min"),
         table.get("name", ""),
+        follower_name=table.get("follower_name", ""),
     )
     return problem, follower is not None
-
-
-def _unanswered(x: Any) -> Any:
-    raise PzosError("this study names no follower: answer its queries with  pzos ask  and  pzos tell")
 
 
 def _leader(name: str, folder: Path) -> Leader:

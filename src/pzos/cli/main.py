@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import pzos
+from pzos.base.checks import printable
 from pzos.base.errors import PzosError
 
 
@@ -59,8 +60,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         code: int = chosen.run(chosen)
     except PzosError as error:
-        sys.stderr.write(f"pzos {chosen.command}: {error}\n")
+        sys.stderr.write(printable(f"pzos {chosen.command}: {error}\n"))
         return int(getattr(error, "exit_code", 2))
+    except MemoryError:
+        sys.stderr.write(f"pzos {chosen.command}: the memory of this machine does not hold it; use a larger one\n")
+        return 2
     except OSError as error:
         place = "" if error.filename is None else f"{error.filename}: "
         sys.stderr.write(f"pzos {chosen.command}: {place}{error.strerror or error}; check the path\n")

@@ -9,6 +9,8 @@ import sys
 from collections.abc import Iterable
 from typing import Any
 
+from pzos.base.checks import printable
+
 _BARS = "▁▂▃▄▅▆▇█"
 
 
@@ -19,7 +21,7 @@ def add_json(parser: argparse.ArgumentParser) -> None:
 
 def emit(args: argparse.Namespace, data: Any, text: str) -> None:
     """Print ``data`` as JSON if asked for, else ``text``."""
-    sys.stdout.write((as_json(data) if args.json else text) + "\n")
+    sys.stdout.write((as_json(data) if args.json else printable(text)) + "\n")
 
 
 def as_json(data: Any) -> str:

@@ -21,8 +21,9 @@ from typing import Any
 from pzos.answers.cluster import as_executor
 from pzos.answers.failures import Tolerance, TolerantOracle
 from pzos.answers.oracle import Oracle
-from pzos.base.checks import aligned
+from pzos.base.checks import aligned, printable
 from pzos.base.errors import InvalidInput, MissingExtra
+from pzos.base.frames import spare_study
 from pzos.base.types import Query
 from pzos.cli.description import Description, look_at, read_description
 from pzos.cli.printing import add_json, emit, sparkline
@@ -36,6 +37,9 @@ _TOLD = (
     "problem", "solver", "seed", "done", "stop", "steps", "queries", "monitoring", "failures", "open", "value",
     "best_value", "x", "best_x", "seconds", "explanation", "certificate",
 )  # fmt: skip
+#: A study with more answers is not replayed to say how far it is: that would take seconds.
+_REPLAYED_AT_MOST = 20_000
+_TEXTS = ("purpose", "failure", "retried")
 EXAMPLE_STUDY = """\
 # A study: what is optimised, how, and until when. Change it, then: pzos init; pzos run (or pzos ask, pzos tell).
 name = "tolls"
@@ -143,10 +147,14 @@ def status(args: argparse.Namespace) -> int:
     if args.study.suffix != ".toml":
         return _status_of_file(args)
     description = read_description(args.study)
+    found = summary(description.path)
+    if found.answers > _REPLAYED_AT_MOST:
+        args.study = description.path
+        return _status_of_file(args)
     with look_at(description, limited=True) as study:
         result = study.result()
         data = {"study": str(description.path), **result_data(result, study.ask())}
-    rows = [("study", str(description.path)), *result.rows(), *summary(description.path).remarks]
+    rows = [("study", str(description.path)), *result.rows(), *found.remarks]
     if data["open"]:
         rows.append(("open queries", ", ".join(data["open"][:8]) + (", ..." if len(data["open"]) > 8 else "")))
     line = sparkline(result.trace["value"])
@@ -159,10 +167,11 @@ def status(args: argparse.Namespace) -> int:
 def _status_of_file(args: argparse.Namespace) -> int:
     found = summary(args.study)
     identity = found.header.get("identity", {})
+    solver = printable(json.dumps(identity.get("solver", "unknown (the header was lost)")))
     rows = [
         ("study", str(args.study)),
         ("problem", identity.get("problem", {}).get("name") or "unnamed"),
-        ("solver", json.dumps(identity.get("solver", "unknown (the header was lost)"))),
+        ("solver", solver if len(solver) <= 400 else solver[:397] + "..."),
         ("answers", f"{found.answers}, {found.failures} of them failures"),
         ("steps", f"{found.steps}"),
         ("seconds", f"{found.seconds:.3g}"),
@@ -190,6 +199,7 @@ def export(args: argparse.Namespace) -> int:
         raise InvalidInput(
             f"export: FILE = {str(args.file)!r}: expected a name that ends in .csv or .parquet; rename it"
         )
+    spare_study(args.file)
     columns = _steps_table(args.study) if args.what == "steps" else _answers_table(args.study)
     count = len(next(iter(columns.values()))) if columns else 0
     if args.file.suffix == ".csv":
@@ -220,7 +230,15 @@ def _write_csv(file: Path, columns: dict[str, list[Any]]) -> None:
     with file.open("w", newline="", encoding="utf-8") as out:
         writer = csv.writer(out, lineterminator="\n")
         writer.writerow(columns)
+        guarded = {name: [_guarded(cell) for cell in columns[name]] for name in _TEXTS if name in columns}
+        columns = {**columns, **guarded}
         writer.writerows(zip(*columns.values(), strict=True))  # floats come out with all their digits
+
+
+def _guarded(cell: str) -> str:
+    """Return text that no spreadsheet takes for a formula."""
+    cell = printable(cell)
+    return "'" + cell if cell.lstrip()[:1] in tuple("=+-@") else cell
 
 
 def _write_parquet(file: Path, columns: dict[str, list[Any]]) -> None:

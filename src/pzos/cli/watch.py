@@ -14,12 +14,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pzos.base.checks import Faults, aligned, positive, whole
+from pzos.base.checks import Faults, aligned, positive, printable, whole
 from pzos.base.errors import MissingExtra
 from pzos.base.types import Purpose
 from pzos.cli.description import add_names, sources
 from pzos.cli.printing import sparkline
-from pzos.durable.log import Log, StoredAnswer, open_log, stored_answers
+from pzos.durable.contents import StoredAnswer, stored_answers
+from pzos.durable.log import Log, open_log
 from pzos.methods.solver import Stop
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
     with closing(open_log(source.path, read_only=True)) as log:
         view.take_in(log)
         if args.once or not sys.stdout.isatty():
-            sys.stdout.write(aligned(view.rows(), _NAMES) + "\n")
+            sys.stdout.write(printable(aligned(view.rows(), _NAMES)) + "\n")
             return 0
         _live(view, log, args.interval)
     return 0
@@ -66,6 +67,7 @@ def run(args: argparse.Namespace) -> int:
 def _live(view: View, log: Log, interval: float, pause: Callable[[float], None] = time.sleep) -> None:
     try:
         from rich.live import Live
+        from rich.markup import escape
         from rich.panel import Panel
         from rich.table import Table
     except ImportError as error:
@@ -74,7 +76,7 @@ def _live(view: View, log: Log, interval: float, pause: Callable[[float], None] 
     def panel() -> Panel:
         grid = Table.grid(padding=(0, 2))
         for name, text in view.rows():
-            grid.add_row(f"[bold]{name}[/bold]", text)
+            grid.add_row(f"[bold]{name}[/bold]", escape(printable(text)))
         return Panel(grid, title=view.path.name, expand=False)
 
     with Live(panel(), refresh_per_second=4, transient=False) as live:

@@ -7,28 +7,34 @@ copy of the descriptor back at once, so that a worker that outlives a killed dri
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import socket
+import stat
 import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from pzos.base.checks import printable
 from pzos.base.errors import PzosError, StudyBusy
 from pzos.base.frames import lock
 
-_BINARY = getattr(os, "O_BINARY", 0)
+BINARY = getattr(os, "OBINARY", 0)
 _locked_here: set[int] = set()
 
 
 def open_to_read(path: Path) -> int:
     """Return a descriptor for looking on; it needs no permission to write and is in nobody's way."""
-    return os.open(path, os.O_RDONLY | _BINARY)
+    _require_plain(path)
+    return os.open(path, os.O_RDONLY | BINARY)
 
 
 def open_to_write(path: Path, *, new: bool = False) -> int:
     """Return a descriptor of the file that is locked; BlockingIOError if another has the lock."""
-    flags = os.O_RDWR | _BINARY | (os.O_CREAT | os.O_EXCL if new else 0)
+    if not new:
+        _require_plain(path)
+    flags = os.O_RDWR | BINARY | (os.O_CREAT | os.O_EXCL if new else 0)
     while True:
         descriptor = os.open(path, flags, 0o666)
         try:
@@ -47,6 +53,12 @@ def open_to_write(path: Path, *, new: bool = False) -> int:
                 "put the study on a local disk"
             ) from error
         os.close(descriptor)  # another file has taken its name meanwhile: that one is meant
+
+
+def _require_plain(path: Path) -> None:
+    """Raise OSError for what is no plain file: opening a pipe would wait, and a device has no end."""
+    if not stat.S_ISREG(path.stat().st_mode):
+        raise OSError(errno.EINVAL, "it is no plain file")
 
 
 def lock_out_writers(path: Path, descriptor: int) -> None:
@@ -82,7 +94,8 @@ def busy(study: Path, opened: Mapping[str, Any]) -> StudyBusy:
     """Return the error for a study that another writes, who noted ``opened`` in it when he began."""
     who = "another process"
     if isinstance(opened.get("pid"), int):
-        who = f"process {opened['pid']} on {opened.get('host')!s:.80} since {opened.get('since')!s:.40}"
+        host, since = (printable(str(opened.get(name)))[:80] for name in ("host", "since"))
+        who = f"process {opened['pid']} on {host} since {since}"
         if opened["pid"] == os.getpid() and opened.get("host") == socket.gethostname():
             who = f"this process ({os.getpid()}); close the other with study.close()"
     return StudyBusy(

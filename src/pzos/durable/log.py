@@ -14,142 +14,23 @@ import json
 import os
 import secrets
 import struct
+import tempfile
 import weakref
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import takewhile
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from pzos.base.errors import DamagedStudy, InvalidAnswer, InvalidInput, PzosError
-from pzos.base.frames import NOTHING_BEFORE, Frame, as_array, as_bytes, framed, read_from, scan, write_at
-from pzos.base.types import Purpose, Query, Response, Vector
-from pzos.durable.lock import busy, holder, let_go, lock_out_writers, open_to_read, open_to_write
-from pzos.durable.old_format import OLD_MARK, read_old
+from pzos.base.checks import printable
+from pzos.base.errors import DamagedStudy, InvalidAnswer, InvalidInput, PzosError, StudyGone
+from pzos.base.frames import NOTHING_BEFORE, OLD_MARK, Frame, as_bytes, framed, read_from, scan, write_at
+from pzos.base.types import Purpose, Query, Response
+from pzos.durable.contents import FORMAT, HEADER, Contents, pack, packed, said, value_of
+from pzos.durable.lock import BINARY, busy, holder, let_go, lock_out_writers, open_to_read, open_to_write
+from pzos.durable.old_format import read_old
 from pzos.problem.leader import Leader
-from pzos.study.events import Event, is_closing, without
-
-#: Written into each header; a file of another format is refused.
-FORMAT = 2
-_HEADER, _NOTE, _ASKED, _ANSWERED = b"h", b"n", b"q", b"a"
-# kind; step, index; gap, seconds, elapsed; how many bytes of purpose, x, y, failure, retried follow
-_EVENT = struct.Struct("<cqqddd5I")
-_NO_ANSWER = Response(0, 0, as_array(b""))
-#: How many events may be looked through for answers that were taken back; opening a file must not take for ever.
-_MOST_LOOKED_THROUGH = 10**7
-
-
-class StoredAnswer(NamedTuple):
-    """One told answer (or failure) with the query it answers; ``elapsed`` is the study's clock when it was told."""
-
-    step: int
-    index: int  # type: ignore[assignment]  # tuple.index is of no use here
-    purpose: str
-    x: Vector
-    y: Vector
-    gap: float
-    seconds: float
-    elapsed: float
-    failure: str
-    retried: str
-    final: bool  # whether it is the answer to the last query of a study, which asks for F at the last iterate
-
-
-class Contents:
-    """What a study file says: its header (None if it was lost), its events, and notes between them.
-
-    A note has a kind: ``opened`` (by whom, on which machine), ``closed`` (why), ``withdrawn`` (which answer, and why),
-    ``leader`` (its value at an answer).
-    Kinds that are not known are kept, so that later versions may have more. ``events`` are what stands: without answers
-    that were taken back.
-    """
-
-    def __init__(self) -> None:
-        self.header: dict[str, Any] | None = None
-        self.events: list[Event] = []
-        self.notes: list[dict[str, Any]] = []
-        self.withdrawn = 0
-        self._looked_through = 0
-
-    @property
-    def answers(self) -> list[StoredAnswer]:
-        """Return the answers of the run, in the order of telling."""
-        return stored_answers(self.events)
-
-    @property
-    def aside(self) -> int:
-        """Return how many answers were set aside when one they depend on was taken back."""
-        return sum(event.aside is not None for event in self.events)
-
-    @property
-    def difference(self) -> float:
-        """Return the largest difference between a point as stored and as another machine computed it."""
-        noted = [note["difference"] for note in self.notes if isinstance(note.get("difference"), float)]
-        return max(noted, default=0.0)
-
-    def remarks(self) -> list[tuple[str, str]]:
-        """Return what the file notes besides answers, in words: other machines, answers taken back."""
-        rows = []
-        if self.difference:
-            rows.append(("other machine", f"points moved by {self.difference:.2g} at most; the stored ones are used"))
-        if self.withdrawn:
-            rows.append(("taken back", f"{self.withdrawn} answers; {self.aside} that depend on them were set aside"))
-        return rows
-
-    @property
-    def stop(self) -> str:
-        """Return why the study has ended, as its last writer noted; empty if it may go on."""
-        return str(self._last_note("opened", "closed", "withdrawn").get("stop", ""))
-
-    @property
-    def writer(self) -> dict[str, Any]:
-        """Return what the present writer noted of himself, as far as the file tells: nothing once he closed it."""
-        session = self._last_note("opened", "closed")
-        return session if session.get("kind") == "opened" else {}
-
-    def notes_of(self, *kinds: str) -> list[dict[str, Any]]:
-        """Return the notes of these kinds."""
-        return [note for note in self.notes if note.get("kind") in kinds]
-
-    def _last_note(self, *kinds: str) -> dict[str, Any]:
-        return next(iter(self.notes_of(*kinds)[-1:]), {})
-
-    @property
-    def being_written(self) -> bool:
-        """Whether the process that opened the study last is at work on this machine."""
-        import psutil
-
-        process, host = self.writer.get("pid"), self.writer.get("host")
-        return isinstance(process, int) and host == holder()["host"] and psutil.pid_exists(process)
-
-    def take(self, payload: memoryview) -> None:
-        """Add what one frame says; ValueError if a study writes no such frame."""
-        kind = bytes(payload[:1])
-        if kind in (_ASKED, _ANSWERED):
-            self.events.extend(_events(payload))
-            return
-        try:
-            said = json.loads(bytes(payload[1:]))
-        except RecursionError:
-            raise ValueError("it is nested too deep") from None
-        if kind == _HEADER and _is_header(said):
-            self.header = said
-        elif kind == _NOTE and isinstance(said, dict):
-            self.notes.append(said)
-            if said.get("kind") == "withdrawn":
-                self._take_back(said.get("step"), said.get("index"))
-        else:
-            raise ValueError("no study writes such a frame")
-
-    def _take_back(self, step: Any, index: Any) -> None:
-        if not isinstance(step, int) or not isinstance(index, int):
-            raise ValueError("it takes back an answer without an address")
-        self._looked_through += len(self.events)
-        if self._looked_through > _MOST_LOOKED_THROUGH:
-            raise ValueError("more answers are taken back than in any study")
-        with contextlib.suppress(InvalidInput):  # of a damaged file the answer itself may be lost
-            self.events = without(self.events, step, index)
-            self.withdrawn += 1
+from pzos.study.events import Event, without
 
 
 class Log:
@@ -168,6 +49,7 @@ class Log:
         self._answers = 0  # told so far
         self.leader: Leader | None = None
         self._noted = False
+        self._in_place = False  # whether the file has its name, which a new one is given when it is whole
         self._finalizer = weakref.finalize(self, let_go, descriptor, self._owner)
 
     # ---- reading ----------------------------------------------------------------------------------------------
@@ -197,7 +79,7 @@ class Log:
         header = self.contents.header
         if header is not None and header.get("format") != FORMAT:
             raise InvalidInput(
-                f"{self.path}: has format {header.get('format')!s:.20}: expected format {FORMAT}; "
+                f"{self.path}: has format {printable(str(header.get('format')))!s:.20}: expected format {FORMAT}; "
                 "open it with the version of pzos that wrote it"
             )
         self._end, self._torn = self._end + at, data[at:]
@@ -227,7 +109,7 @@ class Log:
         told = self._told.get(key)
         if told is None:
             self._answers += 1
-            self.write([_packed(Event(query, response, elapsed)), *self._witnessed(query, response)])
+            self.write([pack(Event(query, response, elapsed)), *self._witnessed(query, response)])
             self._told[key] = response
             self._asked.pop(query[:2], None)
         elif (as_bytes(told.y), told.failure) != (as_bytes(response.y), response.failure):
@@ -240,7 +122,7 @@ class Log:
     def append_all(self, told: Sequence[tuple[Query, Response]], elapsed: float) -> None:
         """Write the answers of a batch in one frame, so that all or none are kept; returns when it is on the disk."""
         self._require_writing()
-        payloads = [b"".join(_packed(Event(query, response, elapsed)) for query, response in told)]
+        payloads = [b"".join(pack(Event(query, response, elapsed)) for query, response in told)]
         for query, response in told:
             self._answers += 1
             payloads += self._witnessed(query, response)
@@ -257,7 +139,7 @@ class Log:
             return []
         value = value_of(self.leader, query.x, response.y)
         noted = {"kind": "leader", "step": query.step, "index": query.index, "value": value}
-        return [] if value is None else [_said(noted)]
+        return [] if value is None else [said(noted)]
 
     def withdraw(self, step: int, index: int, why: str) -> list[Event]:
         """Write down that the answer to ``step.index`` was taken back, and return the events that then stand."""
@@ -281,14 +163,14 @@ class Log:
 
     def note(self, kind: str, **facts: Any) -> None:
         """Write down what is no event of the study: who opened it, why it stopped."""
-        said = {"kind": kind, **facts}
-        self.write([_said(said)])
-        self.contents.notes.append(said)
+        noted = {"kind": kind, **facts}
+        self.write([said(noted)])
+        self.contents.notes.append(noted)
 
     def adopt(self, header: dict[str, Any]) -> None:
         """Write the header: of a new file, or of a recovered one that proved to be this study."""
         header = {**header, "study": self._study.hex()}
-        self.write([_HEADER + json.dumps(header).encode()])
+        self.write([HEADER + json.dumps(header).encode()])
         self.contents.header = header
 
     def write(self, payloads: list[bytes]) -> None:
@@ -300,6 +182,8 @@ class Log:
             frame, last = framed(self._study, number, last, payload)
             frames.append(frame)
         data = b"".join(frames)
+        if self._in_place and not self._is_there():
+            raise self._gone(data)
         try:
             if self._torn:
                 self._set_aside(self._torn)
@@ -310,6 +194,30 @@ class Log:
                 "make room or repair the disk, then tell it again"
             ) from error
         self._number, self._last, self._end = self._number + len(payloads), last, self._end + len(data)
+
+    def _is_there(self) -> bool:
+        try:
+            return os.path.samestat(os.stat(self.path), os.fstat(self._descriptor))
+        except FileNotFoundError:
+            return False
+
+    def _gone(self, data: bytes) -> StudyGone:
+        """Write all there is, ``data`` included, beside where the file was, and return the error that says so."""
+        self._in_place = self._noted = False
+        everything = read_from(self._descriptor, 0)[: self._end] + data
+        for folder in (self.path.parent, Path.cwd(), Path(tempfile.gettempdir())):
+            place = folder / f"{self.path.name}.{secrets.token_hex(4)}.saved"
+            with contextlib.suppress(OSError):
+                descriptor = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL | BINARY, 0o666)
+                try:
+                    write_at(descriptor, 0, everything)
+                finally:
+                    os.close(descriptor)
+                return StudyGone(
+                    f"{self.path}: was deleted or moved while the study was being written: everything told so far is "
+                    f"in {place}; move it to the study's name and go on"
+                )
+        return StudyGone(f"{self.path}: was deleted or moved, and what was told cannot be written anywhere; make room")
 
     def _set_aside(self, torn: bytes) -> None:
         """Keep the torn end of a write that was killed under another name, and let the study end before it."""
@@ -328,8 +236,13 @@ class Log:
             known = {(event.query[:2], as_bytes(event.query.x)) for event in self._last_asked()}
             asked = [query for query in self._asked.values() if (query[:2], as_bytes(query.x)) not in known]
             closed = {"kind": "closed", **({"stop": stop} if stop else {})}
-            with contextlib.suppress(PzosError):  # what is asked can be computed again
-                self.write([*(_packed(Event(query)) for query in asked), _said(closed)])
+            try:
+                self.write([*(pack(Event(query)) for query in asked), said(closed)])
+            except StudyGone:
+                self._finalizer()
+                raise
+            except PzosError:
+                pass  # what is asked can be computed again
         self._finalizer()
 
     def _last_asked(self) -> Iterator[Event]:
@@ -357,6 +270,7 @@ def create(path: Path, header: dict[str, Any] | None, known: Sequence[bytes] = (
         if known:
             log.write(list(known))
         _give_name(draft, path)
+        log._in_place = True
     except BaseException as error:
         log.close()
         draft.unlink(missing_ok=True)
@@ -401,8 +315,10 @@ def open_log(path: Path, *, read_only: bool = False) -> Log:
         raise busy(path, _writer_of(path)) from None
     except OSError as error:
         what = "read" if read_only else "opened for writing"
-        raise PzosError(f"{path}: cannot be {what} ({error.strerror}); check its permissions") from error
+        remedy = "check its permissions" if read_only else "check its permissions, or look on with read_only=True"
+        raise PzosError(f"{path}: cannot be {what} ({error.strerror}); {remedy}") from error
     log = Log(path, descriptor, read_only=read_only)
+    log._in_place = not read_only
     try:
         log.more()
     except BaseException:
@@ -450,7 +366,7 @@ def salvage(data: bytes) -> tuple[Contents, list[bytes]]:
         with contextlib.suppress(ValueError, struct.error):
             payload = frames[number].payload
             found.take(payload)
-            if payload[:1] != _HEADER:
+            if payload[:1] != HEADER:
                 taken.append(bytes(payload))
     return found, taken
 
@@ -493,95 +409,4 @@ def damaged(path: Path, data: bytes, reason: str) -> DamagedStudy:
     return DamagedStudy(
         f"{path}: is damaged ({reason}); {header} and {len(found.answers)} answers are intact: "
         f"save them with  pzos recover {path}"
-    )
-
-
-def stored_answers(events: Iterable[Event]) -> list[StoredAnswer]:
-    """Return the answers of the run among the events, each as one row."""
-    rows = []
-    for query, told, elapsed, aside in events:
-        if told is not None and aside is None:
-            numbers = told.gap, told.seconds, elapsed
-            texts = told.failure, told.retried
-            address = query.step, query.index, query.purpose.value
-            rows.append(StoredAnswer(*address, query.x, told.y, *numbers, *texts, is_closing(query)))
-    return rows
-
-
-# ---- what frames say --------------------------------------------------------------------------------------------
-
-
-def packed(events: Iterable[Event]) -> list[bytes]:
-    """Return events as frames of a study that is still to be made."""
-    return [_packed(event) for event in events]
-
-
-def _packed(event: Event) -> bytes:
-    query, response, elapsed = event.query, event.response or _NO_ANSWER, event.elapsed
-    parts = (
-        query.purpose.value.encode(),
-        as_bytes(query.x),
-        as_bytes(response.y),
-        _plain(response.failure),
-        _plain(response.retried),
-    )
-    numbers = float(response.gap), float(response.seconds), elapsed
-    kind = _ASKED if event.response is None else _ANSWERED
-    return b"".join((_EVENT.pack(kind, query.step, query.index, *numbers, *map(len, parts)), *parts))
-
-
-def value_of(leader: Leader, x: Vector, y: Vector) -> float | None:
-    """Return f(x, y), or None where the leader cannot tell: a probe may lie outside its domain."""
-    try:
-        return leader.value(x, y)
-    except Exception:  # noqa: BLE001  # whatever it is, it is no reason to lose an answer
-        return None
-
-
-def _said(note: dict[str, Any]) -> bytes:
-    return _NOTE + json.dumps(note).encode()
-
-
-def _events(payload: memoryview) -> Iterator[Event]:
-    """Yield the events of one frame: one, or those of a batch that was answered as one."""
-    at = 0
-    while at < len(payload):
-        size = _EVENT.size + sum(_EVENT.unpack_from(payload, at)[6:])
-        if at + size > len(payload):
-            raise ValueError("its parts are not as long as it says")
-        yield _event(payload[at : at + size])
-        at += size
-
-
-def _event(payload: memoryview) -> Event:
-    kind, step, index, gap, seconds, elapsed, *sizes = _EVENT.unpack_from(payload)
-    parts, at = list[memoryview](), _EVENT.size
-    for size in sizes:
-        parts.append(payload[at : at + size])
-        at += size
-    purpose, x, y, failure, retried = parts
-    point = as_array(x)
-    point.setflags(write=False)
-    query = Query(step, index, point, Purpose(str(purpose, "utf-8")))
-    if kind == _ASKED:
-        return Event(query)
-    texts = str(failure, "utf-8"), str(retried, "utf-8")
-    return Event(query, Response(step, index, as_array(y), gap, seconds, *texts), elapsed)
-
-
-def _plain(text: str) -> bytes:
-    """Return text that survives a file: no NUL, no half characters."""
-    return text.replace("\0", "\\0").encode("utf-8", "backslashreplace") if text else b""
-
-
-def _is_header(said: Any) -> bool:
-    """Tell whether what others look into without looking twice is of the kind they expect."""
-    if not isinstance(said, dict) or not isinstance(said.get("format"), int):
-        return False
-    identity, versions = said.get("identity"), said.get("versions")
-    return (
-        isinstance(identity, dict)
-        and isinstance(identity.get("problem"), dict)
-        and isinstance(versions, dict)
-        and isinstance(versions.get("pzos"), str)
     )

@@ -18,8 +18,6 @@ from pzos.base.frames import as_array
 from pzos.base.types import Purpose, Query, Response
 from pzos.study.events import Event
 
-#: The first bytes of such a file.
-OLD_MARK = b"SQLite format 3\0"
 _COLUMNS = "step, idx, purpose, x, y, gap, seconds, elapsed, failure, retried, checksum"
 _NUMBERS = struct.Struct("<qqdddqqqqq")
 _UNKNOWN = float("nan")

@@ -28,7 +28,8 @@ from pzos.base.errors import DifferentStudy
 from pzos.base.fingerprint import describe, describe_function, differences, listed
 from pzos.base.threads import blas_kernels
 from pzos.base.types import Query, Vector
-from pzos.durable.log import FORMAT, Contents, create, open_log, read_study, value_of
+from pzos.durable.contents import FORMAT, Contents, value_of
+from pzos.durable.log import create, open_log, read_study
 
 if TYPE_CHECKING:
     from pzos.methods.solver import AnySolver
@@ -39,6 +40,12 @@ if TYPE_CHECKING:
 #: Points that differ by more than this, relative to the largest entry of any so far, differ by more than rounding,
 #: unless the method makes that much of rounding.
 ROUNDING = 1e-6
+
+
+_RENAMED = (
+    "; if these followers answer as those did, say so by a name for both: Problem(..., follower_name=...), and begin "
+    "the file with it"
+)
 
 
 def attach(
@@ -128,10 +135,11 @@ def header_of(study: Study) -> dict[str, Any]:
         "sense": known.sense,
         "structure": describe(known.structure),
         "leader": leader,
+        **({} if known.follower is None else {"follower": known.follower}),
     }
     identity = {
         "problem": problem,
-        "solver": describe(study.solver),
+        "solver": described if isinstance(described := describe(study.solver), dict) else {"type": described},
         "seed": study.task.keys.seed,
         "monitor": study.monitor,
     }
@@ -160,7 +168,8 @@ def machines_of(contents: Contents) -> list[dict[str, Any]]:
 
 def compare(path: Path, stored: dict[str, Any], present: dict[str, Any], *, any_version: bool) -> None:
     """Raise DifferentStudy naming every difference, unless the file holds the study asked for."""
-    found = differences(stored["identity"], present["identity"])
+    then, now = _comparable(stored["identity"], present["identity"])
+    found = differences(then, now)
     written, running = stored["versions"]["pzos"], present["versions"]["pzos"]
     if _series(written) != _series(running) and not any_version:
         found.append(
@@ -171,7 +180,23 @@ def compare(path: Path, stored: dict[str, Any], present: dict[str, Any], *, any_
         raise DifferentStudy(
             f"{path}: holds another study than the one asked for:\n{listed(found)}\n"
             "give what the file was made with, or choose another file name"
+            + (_RENAMED if any(line.startswith("problem.follower.code") for line in found) else "")
         )
+
+
+def _comparable(*identities: dict[str, Any]) -> tuple[dict[str, Any], ...]:
+    """Return both without what only one knows of the followers: people answer, or the code is of another Python."""
+    followers = [identity["problem"].get("follower") for identity in identities]
+    if not all(isinstance(one, dict) for one in followers):
+        kept: tuple[str, ...] = ()
+    elif any(one.get("python") != followers[0].get("python") for one in followers):
+        kept = ("kind", "name")
+    else:
+        kept = ("kind", "name", "code")
+    problems = [{name: part for name, part in one["problem"].items() if name != "follower"} for one in identities]
+    for problem, follower in zip(problems, followers, strict=True):
+        problem |= {"follower": {name: follower.get(name, "nothing") for name in kept}} if kept else {}
+    return tuple({**identity, "problem": problem} for identity, problem in zip(identities, problems, strict=True))
 
 
 def _series(version: str) -> list[str]:
@@ -203,7 +228,11 @@ def _judge(study: Study, path: Path, machines: list[dict[str, Any]]) -> Callable
 
 def _compare_leader(path: Path, leader: Leader, contents: Contents) -> None:
     """Refuse a leader that gives another value than was noted, by more than rounding, at an answer of the study."""
-    noted = {(note.get("step"), note.get("index")): note.get("value") for note in contents.notes_of("leader")}
+    noted = {
+        (note["step"], note["index"]): note.get("value")
+        for note in contents.notes_of("leader")
+        if isinstance(note.get("step"), int) and isinstance(note.get("index"), int)
+    }
     scale = max((abs(value) for value in noted.values() if isinstance(value, float)), default=0.0)
     for row in contents.answers:
         then = noted.get((row.step, row.index))
@@ -257,13 +286,13 @@ class Summary(NamedTuple):
 def summary(path: str | os.PathLike[str]) -> Summary:
     """Read the counts of a study file, also while it is being written; nothing is replayed."""
     contents = read_study(path)
-    told = contents.answers
+    told = [event for event in contents.events if event.response is not None and event.aside is None]
     return Summary(
         contents.header or {},
         len(told),
-        sum(bool(row.failure) for row in told),
-        max((row.step for row in told), default=0),
-        max((row.elapsed for row in told), default=0.0),
+        sum(event.response is not None and bool(event.response.failure) for event in told),
+        max((event.query.step for event in told), default=0),
+        max((event.elapsed for event in told), default=0.0),
         contents.difference,
         contents.withdrawn,
         contents.aside,

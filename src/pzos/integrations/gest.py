@@ -16,12 +16,17 @@ from pzos.base.checks import Faults, Must, whole
 from pzos.base.errors import InvalidInput
 from pzos.base.types import Query, Sense
 from pzos.methods.solver import AnySolver
+from pzos.problem.follower import Nobody
 from pzos.problem.leader import Leader
 from pzos.problem.problem import Problem
 from pzos.problem.sets import Box
+from pzos.study.events import difference
 from pzos.study.result import Result
 from pzos.study.study import Study
 
+_ELSEWHERE = Nobody("the followers of a generator are asked by the program that drives it")
+#: Variables that went through a table of text may have lost their last digits.
+_ROUNDING = 1e-9
 #: Queries a step may have before identities (step * this + index) of two steps would meet.
 _PER_STEP = 10**6
 
@@ -55,7 +60,7 @@ class PzosGenerator:
         self.vocs = vocs
         lower, upper = (np.array(side, dtype=np.float64) for side in zip(*vocs.bounds, strict=True))
         start = _start(vocs, lower, upper) if x0 is None else np.asarray(x0, dtype=np.float64)
-        problem = Problem(leader, _elsewhere, start, Box(lower, upper), _sense(vocs))
+        problem = Problem(leader, _ELSEWHERE, start, Box(lower, upper), _sense(vocs))
         known = problem.known()
         self.study = Study(known, solver, **settings) if path is None else Study.open(path, known, solver, **settings)
         self.ignored = 0
@@ -91,19 +96,39 @@ class PzosGenerator:
     def ingest(self, results: list[dict[str, Any]]) -> None:
         """Take the responses to suggested points; points from elsewhere (no ``_id``) cannot be used and are counted."""
         ours = [row for row in results if "_id" in row]
-        unknown = [row["_id"] for row in ours if row["_id"] not in self._handed_out]
+        # What was suggested before a restart is open in the study: identities are addresses, the same in every session.
+        known = self._handed_out | {_identity(query): query for query in self.study.ask()}
+        unknown = [row["_id"] for row in ours if row["_id"] not in known]
         if unknown:
             raise InvalidInput(
                 f"ingest: _id = {unknown}: expected identities that suggest() gave; leave out points of others"
             )
+        told = [(known[row["_id"]], row) for row in ours]
+        moved = [row["_id"] for query, row in told if self._is_moved(query, row)]
+        if moved:
+            raise InvalidInput(
+                f"ingest: _id = {moved}: the variables are not those that were suggested: expected the same x; "
+                "an answer belongs to the point it was asked at"
+            )
         self.ignored += len(results) - len(ours)
-        for query, row in [(self._handed_out[row["_id"]], row) for row in ours]:
+        for query, row in told:
             response = self._response(row)
             if response is None:
                 self.study.fail(query, "the evaluation gave no finite response")
             else:
                 self.study.tell(query, response)
         self._handed_out = {key: query for key, query in self._handed_out.items() if query.step >= self.study.step}
+
+    def _is_moved(self, query: Query, row: Mapping[str, Any]) -> bool:
+        """Tell whether a row repeats the variables, and they are others than were suggested, by more than rounding."""
+        names = self.vocs.variable_names
+        if not all(name in row for name in names):
+            return any(name in row for name in names)
+        try:
+            x = np.array([row[name] for name in names], dtype=np.float64)
+        except (TypeError, ValueError):
+            return True
+        return not difference(query.x, x) <= _ROUNDING
 
     def _response(self, row: Mapping[str, Any]) -> Any:
         try:
@@ -134,10 +159,6 @@ def _at_most(count: int) -> Must:
 
 def _identity(query: Query) -> int:
     return query.step * _PER_STEP + query.index
-
-
-def _elsewhere(x: Any) -> Any:
-    raise RuntimeError("the followers of a generator are asked by the program that drives it")
 
 
 def _start(vocs: Any, lower: Any, upper: Any) -> Any:

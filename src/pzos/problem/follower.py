@@ -8,13 +8,15 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, final
 
 import numpy as np
 from numpy.random import Generator
 
 from pzos.base.checks import Must
-from pzos.base.errors import FollowerFailure
+from pzos.base.errors import FollowerFailure, PzosError
+from pzos.base.fingerprint import identify
 from pzos.base.types import Matrix, Vector
 
 A_FUNCTION = Must(callable, "a function x -> y", "pass the function itself, not its result")
@@ -142,6 +144,34 @@ def seeded(function: Callable[[Vector, Generator], Any], *, common: bool = False
     """
     A_FUNCTION.require("seeded", "follower", function)
     return SeededFollower(function, common)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Nobody(Follower):
+    """Stands where the followers are asked by someone else: by people, or by a program that drives the study."""
+
+    remedy: str
+
+    def respond(self, x: Vector, generator: Generator | None) -> Any:
+        """Say how to answer instead."""
+        raise PzosError(self.remedy)
+
+
+def identity(follower: Follower, name: str = "") -> dict[str, Any] | None:
+    """Return what tells these followers from others, for a file; None for :class:`Nobody`.
+
+    A given ``name`` is believed. Without one it is derived: of a function from its name, code and closure, of a program
+    from its arguments (of paths the last part, because they differ between machines).
+    """
+    if isinstance(follower, Nobody):
+        return None
+    name = name or getattr(follower, "name", "")
+    if isinstance(name, str) and name:
+        return {"name": name}
+    if hasattr(follower, "command"):
+        return {"name": " ".join(Path(argument).name for argument in follower.command)}
+    return {"kind": type(follower).__name__, **identify(getattr(follower, "function", follower))}
 
 
 def as_follower(follower: Any) -> Follower:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from pzos.base.checks import Faults, instance_of, one_of, set_fields, shown
 from pzos.base.types import Sense, Vector, float_array
-from pzos.problem.follower import A_FOLLOWER, Follower, as_follower
+from pzos.problem.follower import A_FOLLOWER, Follower, as_follower, identity
 from pzos.problem.leader import Leader
 from pzos.problem.sets import Domain, Whole, a_set
 
@@ -33,6 +33,7 @@ class Known:
     sense: Sense
     name: str
     structure: tuple[Any, ...] = ()
+    follower: dict[str, Any] | None = None  # what tells the followers from others: not they themselves
 
     @property
     def sign(self) -> float:
@@ -50,7 +51,8 @@ class Problem:
     """Minimise (or maximise) F(x) = f(x, y*(x)) over x in ``domain``, starting at ``x0`` (eq. (1) of the paper).
 
     ``leader`` is known and smooth, ``follower`` can only be queried. ``structure`` declares what is known about
-    the followers; it is used as a prior and may be wrong.
+    the followers; it is used as a prior and may be wrong. A durable study is told apart from one with other followers
+    by ``follower_name``; by default a name is derived from the follower's own, its code and what it closes over.
     """
 
     leader: Leader
@@ -60,6 +62,7 @@ class Problem:
     sense: Sense
     name: str
     structure: tuple[Any, ...]
+    follower_name: str
 
     def __init__(
         self,
@@ -70,6 +73,7 @@ class Problem:
         sense: Sense = "min",
         name: str = "",
         structure: Iterable[Any] = (),
+        follower_name: str = "",
     ) -> None:
         faults = Faults("Problem")
         domain = Whole() if domain is None else domain
@@ -77,16 +81,18 @@ class Problem:
         A_FOLLOWER.note(faults, "follower", follower)
         one_of(("min", "max"), "say what to do with F").note(faults, "sense", sense)
         instance_of(Iterable, "a sequence", "put it into a list").note(faults, "structure", structure)
+        instance_of(str, "text", "say what they are").note(faults, "follower_name", follower_name)
         start = _checked_start(faults, x0)
         if A_DOMAIN.note(faults, "domain", domain) and start is not None:
             _check_membership(faults, domain, start)
         faults.raise_if_any()
         set_fields(self, leader=leader, follower=as_follower(follower), x0=start, domain=domain)
-        set_fields(self, sense=sense, name=str(name), structure=tuple(structure))
+        set_fields(self, sense=sense, name=str(name), structure=tuple(structure), follower_name=follower_name)
 
     def known(self) -> Known:
         """Return the problem without its followers, as a study sees it."""
-        return Known(self.leader, self.x0, self.domain, self.sense, self.name, self.structure)
+        follower = identity(self.follower, self.follower_name)
+        return Known(self.leader, self.x0, self.domain, self.sense, self.name, self.structure, follower)
 
     def __repr__(self) -> str:
         title = f" {self.name!r}" if self.name else ""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -56,10 +58,22 @@ def charts(stories: Sequence[Story]) -> dict[str, Chart]:
             figures[f"map-after-{number}"] = road_map(story.roads, before=False)
     return {
         # "<" is escaped, so that no name in the data can end the script that holds it.
-        name: Chart(name, figure.layout.height, figure.to_json().replace("<", "\\u003c"))
+        name: Chart(name, figure.layout.height, _styled(figure.to_json(validate=False)).replace("<", "\\u003c"))
         for name, figure in figures.items()
         if figure is not None
     }
+
+
+def _styled(figure: str) -> str:
+    """Return the text of a figure with the template of all of them; a name inside it cannot look like its layout."""
+    return figure.replace('"layout":{', f'"layout":{{"template":{_template()},', 1)
+
+
+@cache
+def _template() -> str:
+    import plotly.io
+
+    return json.dumps(plotly.io.templates["simple_white"].to_plotly_json(), separators=(",", ":"))
 
 
 def objective(stories: Sequence[Story], against: str) -> Any | None:
@@ -177,19 +191,17 @@ def _line(
 
 
 def _figure(x: str, y: str, *, log_axis: bool = False, log_button: bool = False, height: int = 380) -> Any:
-    figure = plotly().graph_objects.Figure()
-    figure.update_layout(
-        template="simple_white", height=height, margin={"l": 8, "r": 12, "t": 48 if log_button else 16, "b": 80},
-        font={"family": "system-ui, sans-serif", "size": 14, "color": _TEXT}, hovermode="closest",
-        legend={"orientation": "h", "yref": "container", "y": 0.0, "yanchor": "bottom", "x": 0.0},
-    )  # fmt: skip
-    figure.update_xaxes(title_text=x, gridcolor=_GRID, showgrid=True, automargin=True)
-    figure.update_yaxes(
-        title_text=y, gridcolor=_GRID, showgrid=True, automargin=True, type="log" if log_axis else "linear"
-    )
-    if log_button:
-        figure.update_layout(updatemenus=[_axis_buttons()])
-    return figure
+    axis = {"gridcolor": _GRID, "showgrid": True, "automargin": True}
+    layout = {
+        "template": {},  # plotly would copy a whole one into every figure; :func:`charts` puts the text of one there
+        "height": height, "margin": {"l": 8, "r": 12, "t": 48 if log_button else 16, "b": 80},
+        "font": {"family": "system-ui, sans-serif", "size": 14, "color": _TEXT}, "hovermode": "closest",
+        "legend": {"orientation": "h", "yref": "container", "y": 0.0, "yanchor": "bottom", "x": 0.0},
+        "xaxis": {**axis, "title": {"text": x}},
+        "yaxis": {**axis, "title": {"text": y}, "type": "log" if log_axis else "linear"},
+        "updatemenus": [_axis_buttons()] if log_button else [],
+    }  # fmt: skip
+    return plotly().graph_objects.Figure(layout=layout)
 
 
 def _axis_buttons() -> dict[str, Any]:

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from pzos.base.types import Purpose, Sense, Vector
-from pzos.durable.log import StoredAnswer, read_study
+from pzos.durable.contents import StoredAnswer
+from pzos.durable.log import read_study
 from pzos.durable.replay import open_whole
 from pzos.report import story
 from pzos.report.story import EMPTY, Curve, Motion, Rows, Story

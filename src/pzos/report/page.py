@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from pzos.base.checks import printable
 from pzos.base.errors import MissingExtra
+from pzos.base.frames import spare_study
 from pzos.report.charts import bundle, charts
 from pzos.report.story import Story
 
@@ -39,6 +41,10 @@ class Table(NamedTuple):
     head: Sequence[str] = ()
 
 
+def _without_controls(value: Any) -> Any:
+    return printable(value) if type(value) is str else value
+
+
 def page_template() -> Template:
     """Return the template of every page; what is put into it is escaped."""
     try:
@@ -48,6 +54,7 @@ def page_template() -> Template:
     environment = Environment(
         loader=PackageLoader("pzos.report", ""),
         autoescape=True,
+        finalize=_without_controls,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -60,8 +67,8 @@ def page_template() -> Template:
 
 def write_report(stories: Sequence[Story], path: str | Path) -> Path:
     """Write the page about ``stories`` and return where it is."""
+    place = spare_study(path)
     text = page(stories)
-    place = Path(path)
     place.parent.mkdir(parents=True, exist_ok=True)
     place.write_text(text, encoding="utf-8")
     return place

@@ -71,14 +71,13 @@ def without(events: Sequence[Event], step: int, index: int) -> list[Event]:
     The query itself is open again. What was asked later, on the ground of that answer, is set aside: answers stay
     known, and open queries go.
     """
-    told = [event for event in events if event.query[:2] == (step, index) and event.response is not None]
-    gone = {id(event): event for event in [event for event in told if event.aside is None] or told}
-    if not gone:
+    at = place_of(events, step, index)
+    if at is None:
         raise InvalidInput(f"query {step}.{index}: has no answer that could be taken back: expected an answered query")
-    since = min(_effective(event) for event in gone.values())
-    left = []
-    for event in events:
-        if id(event) in gone:
+    gone = events[at]
+    since, left = _effective(gone), list(events[:at])
+    for event in events[at:]:  # what depends on an answer was told after it
+        if event is gone:
             if event.aside is None:
                 left.append(Event(event.query))
         elif _effective(event) <= since:
@@ -86,6 +85,18 @@ def without(events: Sequence[Event], step: int, index: int) -> list[Event]:
         elif event.response is not None:
             left.append(event._replace(aside=since))
     return left
+
+
+def place_of(events: Sequence[Event], step: int, index: int) -> int | None:
+    """Return where the answer to ``step.index`` stands: that of the run, else the last one that was set aside."""
+    aside = None
+    for at in range(len(events) - 1, -1, -1):
+        query, response, _, since = events[at]
+        if query.index == index and query.step == step and response is not None:
+            if since is None:
+                return at
+            aside = at if aside is None else aside
+    return aside
 
 
 def _effective(event: Event) -> int:
@@ -107,6 +118,18 @@ def event_of(query: Query, kept: Sequence[Event]) -> Event | None:
     same_bits = [event for event in (*at_address, *at_iterate) if _same_bits(event.query.x, query.x)]
     found = same_bits + [event for event in same_place + at_iterate if event.aside is None]
     return next((event for event in found if event.response is not None), found[0] if found else None)
+
+
+def is_answer_to(event: Event, query: Query) -> bool:
+    """Tell whether ``event`` is the answer to this very query, bit for bit."""
+    told = event.query
+    return (
+        told.index == query.index
+        and told.purpose is query.purpose
+        and event.response is not None
+        and event.aside is None
+        and _same_bits(told.x, query.x)
+    )
 
 
 def _same_bits(a: Vector, b: Vector) -> bool:

@@ -14,6 +14,7 @@ import numpy as np
 
 from pzos.base.checks import aligned, one_of
 from pzos.base.errors import InvalidInput, MissingExtra
+from pzos.base.frames import spare_study
 from pzos.base.keys import Keys, Role
 from pzos.base.types import CACHED_SECONDS, Purpose, Query, Response, Sense, Vector
 from pzos.methods.solver import NO_EXTRAS, Stop
@@ -101,7 +102,7 @@ class Trace:
     def to_csv(self, path: str | Path) -> None:
         """Write the trace as CSV, every number with all its digits (a run can be compared bit for bit)."""
         columns = [self[name] for name in self.columns]
-        with Path(path).open("w", newline="", encoding="utf-8") as file:
+        with spare_study(path).open("w", newline="", encoding="utf-8") as file:
             writer = csv.writer(file)
             writer.writerow(self.columns)
             writer.writerows([_exact(value) for value in row] for row in zip(*columns, strict=True))

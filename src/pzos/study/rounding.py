@@ -2,8 +2,8 @@
 
 Another processor computes the last digits otherwise. Most methods pass that on as it is; one that minimises a model of
 past answers may make much of it, and where two choices are equally good the last digit decides between them. So "more
-than rounding" has no fixed size. It is found out: the last steps (a choice may show only some steps after it was made)
-are taken again with all answers, and all that the leader is asked about, changed in the last digits, many times over.
+than rounding" has no fixed size. It is found out: the last steps are taken again with all answers, and all that the
+leader is asked about, changed in the last digits, many times over.
 """
 
 from __future__ import annotations
@@ -23,8 +23,9 @@ from pzos.problem.leader import Leader
 #: What counts as the last digits where no larger difference was seen.
 LAST_DIGITS = 1e-13
 _TRIALS = 64
-#: How many steps are taken again.
-STEPS_AGAIN = 4
+_LENGTHS = 6
+#: How many steps are taken again at most: 1, 2, 4, ... in turn, because a choice may show long after it was made.
+STEPS_AGAIN = 1 << (_LENGTHS - 1)
 _ODD = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -40,8 +41,9 @@ def shaken_points(solver: AnySolver, task: Task, steps: Sequence[Step], size: fl
     """Yield what ``solver`` would ask after these steps (none: at the start), for several changes of ``size``."""
     for trial in range(_TRIALS):
         shaky = replace(task, known=replace(task.known, leader=_shaken_leader(task.known.leader, size, trial)))
-        state = steps[0].state if steps else solver.init(shaky)
-        for _, taken, answers in steps:
+        again = steps[-(1 << trial % _LENGTHS) :]
+        state = again[0].state if again else solver.init(shaky)
+        for _, taken, answers in again:
             plan = solver.ask(shaky, state)
             if len(plan.points) != len(taken.points):
                 break  # one of these steps might already have been another

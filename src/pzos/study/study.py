@@ -11,14 +11,14 @@ import os
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
-from math import inf, isfinite
+from dataclasses import replace
+from math import inf
 from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from pzos.base.checks import Faults, check_fields, checked, number, one_of, whole
+from pzos.base.checks import Faults, one_of
 from pzos.base.errors import InvalidAnswer, InvalidInput, InvalidLeader
 from pzos.base.keys import Keys
 from pzos.base.types import CACHED_SECONDS, Purpose, Query, Response, Vector, all_finite
@@ -26,7 +26,8 @@ from pzos.methods.estimators import Plan
 from pzos.methods.solver import SOLVER, AnySolver, Certifying, Informed, Outcome, State, Stop, Task
 from pzos.problem.problem import Known
 from pzos.study.admission import check_address, check_answer, check_known, check_same, check_taken, told_vector
-from pzos.study.events import Event, Keeper, difference, event_of
+from pzos.study.events import Event, Keeper, difference, event_of, is_answer_to
+from pzos.study.limits import Limits
 from pzos.study.result import Ledger, Record, Result, Selection, Trace
 from pzos.study.rounding import LAST_DIGITS, STEPS_AGAIN, Step, shaken_points, standing_at
 
@@ -37,42 +38,10 @@ _KNOWN_BY_SOLVER = (Purpose.ITERATE, Purpose.TRIAL)
 _Differs = Callable[[Query, Vector, float], None]
 
 
-#: What a run without any limit is given, so that ``while not study.done`` ends.
-DEFAULT_STEPS = 1000
-
 #: Rounding explains a difference if it was seen to make one at least this part as large.
 _WITHIN_REACH = 0.01
 
-#: The rate of failures is judged once this many queries were answered or failed.
-FEWEST_JUDGED = 20
-
-
 _MONITOR = one_of((True, False))
-_NO_LIMIT = "or None for no limit"
-_COUNT = {name: whole(1, f"try {name}=300, {_NO_LIMIT}").or_none() for name in ("steps", "queries")}
-_DURATION = number(lambda value: value > 0, "a positive number", f"try seconds=60, {_NO_LIMIT}", finite=False).or_none()
-_GOAL = number(isfinite, "a finite number", f"give the value of F to stop at, {_NO_LIMIT}").or_none()
-_SHARE = number(lambda share: 0 < share <= 1, "a share in (0, 1]", f"try failure_rate=0.5, {_NO_LIMIT}").or_none()
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """When a run must end, whatever the solver thinks; None means no limit of that kind. Without any, 1000 steps."""
-
-    steps: int | None = checked(_COUNT["steps"], default=None)
-    queries: int | None = checked(_COUNT["queries"], default=None)
-    seconds: float | None = checked(_DURATION, default=None)
-    target: float | None = checked(_GOAL, default=None)
-    failure_rate: float | None = checked(_SHARE, default=None)
-
-    def __post_init__(self) -> None:
-        check_fields(self)
-        if self.steps is None and self.queries is None and self.seconds is None:
-            object.__setattr__(self, "steps", DEFAULT_STEPS)
-
-    def fails_too_often(self, failures: int, told: int) -> bool:
-        """Tell whether more than ``failure_rate`` of the queries told failed, once there are enough to judge."""
-        return self.failure_rate is not None and told >= FEWEST_JUDGED and failures > self.failure_rate * told
 
 
 class Study:
@@ -322,18 +291,10 @@ class Study:
             self._missing -= 1
         else:
             try:
-                answers = [None if told is None or told.failure else told.y for told in self._answers]
-                if self._plan is None:
-                    record = self._close_final(answers[0])
-                else:
-                    planned = answers[: len(self._plan.points)]
-                    state, outcome = self.solver.tell(self.task, self.state, self._plan, planned)
-                    record = self._close_batch(self._plan, state, outcome, answers)
-            except BaseException as error:
+                record = self._close()
+            except BaseException:
                 if self._open:  # the leader or the solver failed before anything was changed
                     self._answers[query.index], self._response_shape = None, shape
-                if isinstance(error, InvalidLeader):
-                    raise InvalidLeader(f"step {response.step}: {error}") from error
                 raise
         if response.failure or response.seconds == CACHED_SECONDS:
             self.failures += bool(response.failure)
@@ -408,6 +369,18 @@ class Study:
             self._ledger.note(self._open[query.index], told, -1)
         if self._step == 0 and all(other is None or other.failure for other in self._answers):
             self._response_shape = ()
+
+    def _close(self) -> Record | None:
+        """Let the solver move: all queries of the batch are answered."""
+        answers = [None if told is None or told.failure else told.y for told in self._answers]
+        try:
+            if self._plan is None:
+                return self._close_final(answers[0])
+            planned = answers[: len(self._plan.points)]
+            state, outcome = self.solver.tell(self.task, self.state, self._plan, planned)
+            return self._close_batch(self._plan, state, outcome, answers)
+        except InvalidLeader as error:
+            raise InvalidLeader(f"step {self._step}: {error}") from error
 
     def _close_batch(self, plan: Plan, state: State, outcome: Outcome, answers: list[Vector | None]) -> Record:
         """Take the solver's next state and keep the record of the step; the last answer may be one to monitor."""
@@ -502,11 +475,12 @@ class Study:
                     self.limits = limits
                     self.set_clock(elapsed)
                 self.ask()
-                for event in self._recognised(kept):
-                    if event.response is not None:
-                        elapsed = max(elapsed, event.elapsed)
-                        self.set_clock(event.elapsed)
-                        self.receive(event.response)
+                elapsed = max(elapsed, *(event.elapsed for event in kept))
+                if not self._received_at_once(kept):
+                    for event in self._recognised(kept):
+                        if event.response is not None:
+                            self.set_clock(event.elapsed)
+                            self.receive(event.response)
                 if self._missing:
                     break
         finally:
@@ -518,6 +492,22 @@ class Study:
     def _goes_on(self) -> bool:
         """Whether the run itself, and not only what was set aside, has more for steps to come."""
         return any(event.aside is None for kept in self._kept.values() for event in kept)
+
+    def _received_at_once(self, kept: list[Event]) -> bool:
+        """Take a whole batch whose answers were kept in order, bit for bit and like those before: the usual case."""
+        if len(kept) != len(self._open) or not all(map(is_answer_to, kept, self._open)):
+            return False
+        told = [event.response for event in kept if event.response is not None]
+        for response in told:
+            if response.failure or response.y.shape != self._response_shape or response.seconds == CACHED_SECONDS:
+                return False
+            if not all_finite(response.y):
+                return False
+            response.y.setflags(write=False)
+        self._answers[:] = told
+        self.set_clock(kept[-1].elapsed)
+        self._close()
+        return True
 
     def _recognised(self, kept: list[Event]) -> list[Event]:
         """Return what was kept of the open queries, each at its place in the batch, which takes the stored points."""
@@ -547,7 +537,7 @@ class Study:
         """Whether rounding alone could move the open query ``index`` as far as ``apart``, in a replay."""
         size = max(LAST_DIGITS, self.difference)
         own = self._plan.points if self._plan is not None else (self.state.x,)
-        for points in shaken_points(self.solver, self.task, self._last, size):
+        for points in shaken_points(self.solver, self.task, list(self._last), size):
             if len(points) != len(own) or difference(points[index], own[index], self._scale) > _WITHIN_REACH * apart:
                 return True
         return False
