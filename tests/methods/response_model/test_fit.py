@@ -7,7 +7,7 @@ import pytest
 
 from pzos.games.security import SecurityGame
 from pzos.methods.response_model.bounds import Bounds
-from pzos.methods.response_model.fit import Fitter, Shape
+from pzos.methods.response_model.fit import Fitter, Shape, fit_scales
 from pzos.methods.response_model.history import Scales, first
 from pzos.methods.response_model.kernels import Kernel
 
@@ -163,3 +163,31 @@ def test_the_spread_is_nothing_at_told_answers_and_has_the_gradient_it_says(kern
     for i, step in enumerate(1e-6 * np.eye(3)):
         slope = (model.spread(x + step)[0] - model.spread(x - step)[0]) / 2e-6
         assert slope == pytest.approx(gradient[i], rel=1e-4, abs=1e-6)
+
+
+def test_noise_that_was_seen_too_small_is_found_by_likelihood():
+    generator = np.random.default_rng(8)
+    jacobian = generator.standard_normal((12, 4))
+    past = first(np.zeros(4), np.zeros(12))
+    for x in generator.standard_normal((40, 4)):
+        past = past.append(x, jacobian @ x + 0.3 * generator.standard_normal(12))
+    seen, slopes = past.seen_from(0, 100)
+    found = fit_scales(seen, slopes, None, 0.3**2 / 1000.0)
+    assert 0.3**2 / 10.0 < found.variance < 0.3**2 * 10.0
+    right = fit_scales(seen, slopes, None, 0.3**2)
+    assert right.variance == pytest.approx(0.3**2)
+
+
+@pytest.mark.parametrize("kernel", list(Kernel))
+def test_many_points_at_once_are_what_they_are_one_by_one(kernel):
+    generator = np.random.default_rng(2)
+    past = first(np.zeros(3), np.zeros(2))
+    for x in generator.standard_normal((9, 3)):
+        past = past.append(x, np.array([np.sin(x.sum()), x @ x]))
+    free = np.full(2, np.inf)
+    model = Fitter(50, np.ones((1, 2)), Bounds(-free, free)).fit(past, 0, Shape.FREE, Scales(1.5, 0.7, kernel=kernel))
+    points = generator.standard_normal((5, 3))
+    answers, variances = model.at_many(points)
+    np.testing.assert_allclose(answers, [model.clipped(x) for x in points], atol=1e-10)
+    np.testing.assert_allclose(variances, [model.spread(x)[0] for x in points], atol=1e-8)
+    assert model.deviation(past.points[3]) < 1e-3 < model.deviation(points[0])

@@ -167,3 +167,45 @@ def test_known_noise_is_kept_in_its_place():
     found = fit_scales(seen, (y[1:] - y[0]) / seen.lengths[:, None], None, 0.01)
     assert found.noise > 0.0
     assert found.length >= 0.25 * np.median(seen.lengths)
+
+
+def test_slopes_are_told_by_the_farther_answers_and_noise_is_taken_off():
+    generator = np.random.default_rng(4)
+    jacobian = generator.standard_normal((40, 6))
+    points = generator.standard_normal((60, 6))
+    noisy = points @ jacobian.T + 0.5 * generator.standard_normal((60, 40))
+    past = first(np.zeros(6), np.zeros(40))
+    for x, y in zip(points, noisy, strict=True):
+        past = past.append(x, y)
+    whole = float(np.sqrt(np.mean(np.sum(jacobian**2, axis=1))))
+    assert past.steepness(0, 0.25) == pytest.approx(whole, rel=0.2)
+    assert first(np.zeros(6), np.zeros(40)).steepness(0, 0.0) == 0.0
+
+
+def test_a_wrong_answer_is_replaced_and_the_rest_is_kept():
+    past = first(np.zeros(2), np.zeros(1)).append(np.ones(2), np.full(1, 9.0))
+    mended = past.replaced(1, np.full(1, 1.0))
+    np.testing.assert_array_equal(mended.answers, [[0.0], [1.0]])
+    np.testing.assert_array_equal(past.answers, [[0.0], [9.0]])
+
+
+def test_a_thinned_history_keeps_its_first_row_and_no_two_points_close_together():
+    past = first(np.zeros(1), np.zeros(1))
+    for x in (0.01, 0.5, 0.52, 1.0, 0.99):
+        past = past.append(np.array([x]), np.array([x]))
+    part = past.thinned(2, 0.1)
+    np.testing.assert_array_equal(part.points[:, 0], [0.5, 0.0, 1.0])
+    np.testing.assert_array_equal(part.answers, part.points)
+
+
+def test_answers_of_which_only_a_few_stay_where_they_are_do_not_jump():
+    generator = np.random.default_rng(1)
+    past = first(np.zeros(3), np.ones(6))
+    for x in generator.standard_normal((8, 3)):
+        moving = np.append(np.sin(x.sum() * np.arange(1, 6)), 0.5 if x[0] < 0.8 else x[0])
+        past = past.append(x, moving)
+    assert past.jumpiness() == 0.0
+    rounded = first(np.zeros(3), np.zeros(6))
+    for x in generator.standard_normal((12, 3)):
+        rounded = rounded.append(x, 0.5 * np.round(2.0 * np.sin(x.sum() * np.arange(1, 7))))
+    assert rounded.jumpiness() == pytest.approx(0.25 / 12.0)
