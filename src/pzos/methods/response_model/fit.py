@@ -298,12 +298,12 @@ def fit_scales(
 
     known = start is not None and start.noise > 0.0
     found, score = at_noise(start if known else None, variance)
+    rougher = found
     for _ in range(_DECADES):
-        rougher = replace(found, noise=10.0 * found.noise)
-        rougher, rougher_score = at_noise(rougher, 10.0 * found.variance)
-        if rougher_score > score - _MARGIN:
-            break
-        found, score = rougher, rougher_score
+        # A small noise may be taken for a process of short length: the next decade may be better where this one is not.
+        rougher, rougher_score = at_noise(replace(rougher, noise=10.0 * rougher.noise), 10.0 * rougher.variance)
+        if rougher_score < score - _MARGIN:
+            found, score = rougher, rougher_score
     return found
 
 
