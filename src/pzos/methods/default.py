@@ -1,7 +1,8 @@
 """The default: which method ``pzos.solve(problem)`` uses when none is named, and why, in words.
 
-The composite trust region was the best method at every budget on every family measured (``benchmarks/queries.py``).
-What is left to choose is how much it remembers; scale, structure and noise it finds out for itself.
+The composite trust region needed the fewest queries of our methods on the families measured (``benchmarks/queries.py``,
+``benchmarks/unseen.py``; ``docs/failures.md`` says where peers are ahead). What is left to choose is how much it
+remembers; scale, structure, noise, jumps and wrong answers it finds out for itself.
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ def choose(known: Known, budget: int | None = None) -> tuple[CompositeTrustRegio
     spend = "" if budget is None else f", at most {budget} queries"
     explanation = (
         f"composite trust region, one query per step: f is known, so it is minimised on a model of the response that "
-        f"remembers up to {kept} answers; {n} decisions{spend}; {facts}; the scale of x, structure in the answers and "
-        "noise are found out on the way. It has no guarantee of its own, so the run ends with a certificate "
+        f"remembers up to {kept} answers; {n} decisions{spend}; {facts}; the scale of x, structure, noise "
+        "and jumps in the answers are found out on the way. It has no guarantee of its own, so the run ends with a certificate "
         "(result.certificate) from fresh queries, counted apart"
     )
     return CompositeTrustRegion(points=points), explanation
