@@ -109,12 +109,15 @@ def test_queries_of_a_certificate_that_failed_are_counted() -> None:
 def test_ctrl_c_in_the_certificate_keeps_the_result_and_counts_what_was_answered(tmp_path: Path, at: int) -> None:
     quiet = pzos.solve(kinked(), queries=12)
     follower = Broken(after=quiet.queries + quiet.monitoring - FEWEST_QUERIES + at - 1, error=KeyboardInterrupt)
-    result = pzos.solve(kinked(follower=follower), queries=12, path=tmp_path / "run.study")
+    named = {"follower_name": "kinks"}
+    result = pzos.solve(kinked(follower=follower, **named), queries=12, path=tmp_path / "run.study")
     assert (result.stop, result.certificate) == (pzos.Stop.INTERRUPTED, None)
     np.testing.assert_array_equal(result.x, quiet.x)
     assert result.queries + result.monitoring == follower.calls - 1
     assert result.ledger.get("for the certificate", 0) == at - 1
-    again = pzos.solve(kinked(), queries=12, path=tmp_path / "run.study")  # and nothing that was answered is lost
+    again = pzos.solve(
+        kinked(**named), queries=12, path=tmp_path / "run.study"
+    )  # and nothing that was answered is lost
     assert repr(again.certificate) == repr(quiet.certificate)
 
 
@@ -146,9 +149,9 @@ def test_a_failing_follower_is_an_error_unless_it_is_tolerated() -> None:
 
 def test_a_durable_run_keeps_its_certificate_and_finds_it_again(tmp_path: Path) -> None:
     path = tmp_path / "run.study"
-    first = pzos.solve(kinked(), queries=12, path=path)
+    first = pzos.solve(kinked(follower_name="kinks"), queries=12, path=path)
     assert place_beside(path, 12).exists()
-    silent = kinked(follower=Broken(after=0))
+    silent = kinked(follower=Broken(after=0), follower_name="kinks")
     again = pzos.solve(silent, queries=12, path=path)
     assert bits(again) == bits(first)
     assert repr(again.certificate) == repr(first.certificate)

@@ -14,7 +14,7 @@ from pzos.methods.memory import MemoryPZOS, SecantPZOS
 from pzos.methods.smoothing import PZOS, ZOS
 from pzos.methods.solver import AnySolver
 from pzos.methods.steps import Diminishing
-from pzos.methods.trust_region.subproblem import bounds_of, minimise
+from pzos.methods.trust_region.subproblem import Region, bounds_of, minimise
 from pzos.solving import solve
 from pzos.study.run import iterate
 from pzos.study.study import Study
@@ -154,7 +154,8 @@ def naive(case: Case, queries: int, seed: int) -> list[float]:
             at = leader(z, y)
             return sign * at.value, sign * at.grad_x
 
-        x = minimise(unanswered, x, 10.0 * max(1.0, float(np.abs(x).max())), problem.domain, 100).x
+        reach = 10.0 * max(1.0, float(np.abs(x).max()))
+        x = minimise(unanswered, Region(x, reach, np.ones_like(x), problem.domain), 100).x
     return counter.values
 
 

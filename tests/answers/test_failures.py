@@ -177,9 +177,9 @@ def test_a_first_answer_of_the_wrong_length_is_tried_again() -> None:
 
 def test_a_resumed_study_tries_an_answer_of_the_wrong_length_again(tmp_path: Path) -> None:
     given: dict[str, Any] = {"seed": 7, "tolerance": AGAIN, "path": tmp_path / "s.study"}
-    pzos.solve(problem(), pzos.PZOS(), steps=2, **given)
+    pzos.solve(problem(follower_name="kinks"), pzos.PZOS(), steps=2, **given)
     follower = Moody(lambda call: call == 1, MOODS["wrong shape"])
-    result = pzos.solve(problem(follower=follower), pzos.PZOS(), steps=4, **given)
+    result = pzos.solve(problem(follower=follower, follower_name="kinks"), pzos.PZOS(), steps=4, **given)
     assert bits(result) == bits(pzos.solve(problem(), pzos.PZOS(), seed=7, steps=4))
 
 

@@ -32,7 +32,7 @@ def choose(known: Known, budget: int | None = None) -> tuple[CompositeTrustRegio
     explanation = (
         f"composite trust region, one query per step: f is known, so it is minimised on a model of the response that "
         f"remembers up to {kept} answers; {n} decisions{spend}; {facts}; the scale of x, structure, noise "
-        "and jumps in the answers are found out on the way. It has no guarantee of its own, so the run ends with a certificate "
-        "(result.certificate) from fresh queries, counted apart"
+        "and jumps in the answers are found out on the way. It has no guarantee of its own, so the run ends with a "
+        "certificate (result.certificate) from fresh queries, counted apart"
     )
     return CompositeTrustRegion(points=points), explanation

@@ -27,6 +27,8 @@ _WILD, _NOTABLE, _AGREES = 8.0, 1e-2, 0.1
 #: Of all that was gained: a step that gains less is idle unless the model foresaw as much; one that gains less still
 #: is quiet.
 _IDLE_GAIN, _NOTHING, _QUIET_GAIN = 1e-3, 1e-7, 1e-9
+#: Where the answers tell least, the trust radius may grow to so many times the first.
+_FURTHEST = 4.0
 #: The share of the first radius from which the search goes on where a look far away has found something lower.
 _AFRESH = 0.3
 
@@ -49,6 +51,8 @@ def judged(task: Task, state: RegionState, plan: TrialPlan, told: Told, points: 
     before = state
     state = _judged_noisy(task, state, plan, told, points) if state.rough else _judged_exact(task, state, plan, told)
     state = _gained(task, before, state, plan)
+    if unmoved:  # within the radius the answers tell nothing: further out
+        state = replace(state, radius=max(state.radius, min(2.0 * before.radius, _FURTHEST * state.scale)))
     kept, centre = history.trimmed(state.centre, _SPARE * point_limit(task.known.dimension, points))
     return replace(state, history=kept, centre=centre)
 
@@ -165,7 +169,7 @@ def _judged_noisy(task: Task, state: RegionState, plan: TrialPlan, told: Told, p
             ratio = 0.5  # a promise within the noise is no reason to trust the model further out
         state = tried(state, ratio)
         radius = next_radius(state, plan.move.size, ratio, floor)
-    radius = min(max(radius, floor), 4.0 * state.scale)
+    radius = min(max(radius, floor), _FURTHEST * state.scale)
     state = replace(state, radius=radius, value=sign * centre, slack=slack)
     lower = trial < centre and sign * leader.value(x, y) <= centre + 3.0 * noise
     return moved_to(state, x, sign * trial) if lower else state
