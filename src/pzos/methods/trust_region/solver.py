@@ -50,7 +50,7 @@ _FLOOR = 1e-4
 _HOPE = 0.3
 _SPARE = 2
 #: Quiet steps after which the method ends, and so many more for each direction, up to as many directions.
-_QUIET, _QUIET_PER_DIRECTION = 20, 10
+_QUIET, _QUIET_PER_DIRECTION = 20, 20
 _CERTIFIED_SHARE = 0.01
 _POSITIVE = positive("or leave it out").or_none()
 
