@@ -614,4 +614,5 @@ def test_code_of_another_python_and_files_without_followers_are_not_compared(tmp
         kept["follower"] = None if changed is None else {**kept["follower"], **changed}
         path = tmp_path / f"{number}.study"
         create(path, {**header, "identity": {**header["identity"], "problem": kept}}).close()
-        opened(path, game).close()
+        with opened(path, game) as study:
+            assert study.queries == 0

@@ -1,7 +1,7 @@
 """The default: which method ``pzos.solve(problem)`` uses when none is named, and why, in words.
 
-The composite trust region needed the fewest queries of our methods on the families measured (``benchmarks/queries.py``,
-``benchmarks/unseen.py``; ``docs/failures.md`` says where peers are ahead). What is left to choose is how much it
+The composite trust region needed the fewest queries of our methods on the games measured (``benchmarks/queries.py``, an
+earlier version of it); ``docs/failures.md`` says where peers are ahead (``benchmarks/unseen.py``). What is left to choose is how much it
 remembers; scale, structure, noise, jumps and wrong answers it finds out for itself.
 """
 
