@@ -1,8 +1,8 @@
 """The default: which method ``pzos.solve(problem)`` uses when none is named, and why, in words.
 
 The composite trust region needed the fewest queries of our methods on the games measured (``benchmarks/queries.py``, an
-earlier version of it); ``docs/failures.md`` says where peers are ahead (``benchmarks/unseen.py``). What is left to choose is how much it
-remembers; scale, structure, noise, jumps and wrong answers it finds out for itself.
+earlier version of it); ``docs/failures.md`` says where peers are ahead (``benchmarks/unseen.py``).
+What is left to choose is how much it remembers; scale, structure, noise, jumps and wrong answers it finds out for itself.
 """
 
 from __future__ import annotations
