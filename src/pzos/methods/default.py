@@ -2,7 +2,8 @@
 
 The composite trust region needed the fewest queries of our methods on the games measured (``benchmarks/queries.py``, an
 earlier version of it); ``docs/failures.md`` says where peers are ahead (``benchmarks/unseen.py``).
-What is left to choose is how much it remembers; scale, structure, noise, jumps and wrong answers it finds out for itself.
+What is left to choose is how much it remembers; scale, structure, noise, jumps and wrong answers it finds out for
+itself.
 """
 
 from __future__ import annotations
