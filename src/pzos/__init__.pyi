@@ -12,6 +12,8 @@ from .problem.leader import (
 from .problem.autodiff import leader_from_jax as leader_from_jax, leader_from_torch as leader_from_torch
 from .problem.follower import Answer as Answer, batched as batched, seeded as seeded
 from .problem.problem import Known as Known, Problem as Problem
+from .problem.intersections import Intersection as Intersection
+from .problem.polyhedra import Polyhedron as Polyhedron
 from .problem.sets import (
     Ball as Ball,
     Box as Box,
