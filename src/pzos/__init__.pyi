@@ -22,6 +22,8 @@ from .problem.outcomes import (
     outcomes_from_functions as outcomes_from_functions,
 )
 from .problem.problem import Known as Known, Problem as Problem
+from .problem.intersections import Intersection as Intersection
+from .problem.polyhedra import Polyhedron as Polyhedron
 from .problem.sets import (
     Ball as Ball,
     Box as Box,

@@ -21,7 +21,9 @@ A_LEADER = instance_of(
     "a Leader",
     "wrap your cost with pzos.leader_from_jax(cost) or pzos.leader_from_functions(value, grad_x, grad_y)",
 )
-A_DOMAIN = a_set("use e.g. pzos.Box(0, 1), Nonnegative(), Simplex(), Budget() or Ball()")
+A_DOMAIN = a_set(
+    "use e.g. pzos.Box(0, 1), Nonnegative(), Simplex(), Budget(), Ball(), Polyhedron(A, b) or an Intersection of sets"
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -128,9 +130,9 @@ def _checked_start(faults: Faults, x0: Any) -> Vector | None:
 def _check_membership(faults: Faults, domain: Domain, start: Vector) -> None:
     unfit = domain.faults(start.size)
     faults.messages += unfit
-    if not unfit:
-        faults.check(domain.contains(start, 1e-9), "x0", start, f"a point of the domain {shown(domain)}",
-                     "start inside, e.g. from domain.project(x0)")  # fmt: skip
+    if not unfit and not domain.contains(start, 1e-9):
+        faults.check(False, "x0", start, f"a point of the domain {shown(domain)}",
+                     f"start inside, e.g. from domain.project(x0) = {shown(domain.project(start))}")  # fmt: skip
 
 
 A_PROBLEM = instance_of(Problem, "a pzos.Problem", "build one with pzos.Problem(leader=..., follower=..., x0=...)")
