@@ -21,9 +21,10 @@ from pzos.base.types import Matrix, Vector
 from pzos.methods.response_model.response import ResponseModel
 from pzos.methods.trust_region.subproblem import Move, Region, bounds_of, minimise
 from pzos.problem.leader import Leader
+from pzos.problem.linear import Linear, bounded
 from pzos.problem.outcomes import Outcomes
 from pzos.problem.problem import Known
-from pzos.problem.sets import Budget, Domain, Polyhedron, Simplex
+from pzos.problem.sets import Domain, linear_form
 
 #: Aim this far inside a constraint, in units of its scale: what is told is to be feasible within its tolerance.
 _INSIDE = 5e-7
@@ -218,11 +219,11 @@ class _Search:
     def __init__(self, on: OnModel, region: Region, iterations: int, hope: float = 0.0) -> None:
         self.on, self.region, self.iterations, self.hope = on, region, iterations, hope
         self.reach = region.radius * region.sizes
-        self.limits = limits_of(region.domain, region.centre.size)
+        self.linear = linear_form(region.domain, region.centre.size)
 
     def solve(self, mu: float, start: Vector, margin: _Margin | None = None) -> tuple[Vector, float]:
         """Return the best x found and by how much constraints (with their margins) give way there."""
-        if self.limits is None:
+        if self.linear is None:
             x = self._projected(mu, start, margin)
             return x, max(float(self._excess(x, margin).max()), 0.0)
         chosen = np.nonzero(np.maximum(self._excess(self.region.centre, margin), self._excess(start, margin)) > -_NEAR)[
@@ -230,7 +231,7 @@ class _Search:
         ]
         x = start
         for _ in range(_ROUNDS):
-            x = self._slsqp(mu, x, chosen, margin)
+            x = self._slsqp(self.linear, mu, x, chosen, margin)
             excess = self._excess(x, margin)
             give = max(float(excess[chosen].max(initial=0.0)), 0.0)
             missed = np.setdiff1d(np.nonzero(excess > give + KEPT)[0], chosen)
@@ -252,12 +253,12 @@ class _Search:
         deviation = float(np.sqrt(variance + 1e-14))
         return at.cost - self.hope * deviation, at.gradient - (0.5 * self.hope / deviation) * slope
 
-    def _slsqp(self, mu: float, start: Vector, chosen: Any, margin: _Margin | None) -> Vector:
+    def _slsqp(self, linear: Linear, mu: float, start: Vector, chosen: Any, margin: _Margin | None) -> Vector:
         from scipy.optimize import minimize
 
         on, centre, reach, n = self.on, self.region.centre, self.reach, start.size
         here = on.at(centre).cost
-        lower, upper, rows, sums = self.limits  # type: ignore[misc]
+        lower, upper = linear.lower, linear.upper
         low, high = np.maximum((lower - centre) / reach, -1.0), np.minimum((upper - centre) / reach, 1.0)
 
         def point(z: Vector) -> Vector:
@@ -280,7 +281,7 @@ class _Search:
         constraints: list[Any] = []
         if len(chosen):
             constraints.append({"type": "ineq", "fun": room, "jac": room_slopes})
-        for kind, (left, right) in (("ineq", rows), ("eq", sums)):
+        for kind, (left, right) in (("ineq", (linear.A, linear.b)), ("eq", (linear.C, linear.d))):
             if len(right):
                 scaled = np.column_stack([-left * reach, np.zeros(len(right))])
                 rest = right - left @ centre
@@ -351,29 +352,12 @@ def multipliers_at(on: OnModel, x: Vector) -> Vector:
 
 def _normals(domain: Domain, x: Vector, region: Region | None) -> Matrix:
     """Return outward normals of the set, and of the region, at x, one per row."""
-    limits, n = limits_of(domain, x.size), x.size
-    free = np.full(n, -np.inf), np.full(n, np.inf)
-    lower, upper, (left, right), (sums, _) = limits or (*free, (np.zeros((0, n)), np.zeros(0)), (np.zeros((0, n)), 0))
+    linear = linear_form(domain, x.size) or bounded(x.size)
+    lower, upper = linear.lower, linear.upper
     if region is not None:
         reach = region.radius * region.sizes
         lower, upper = np.maximum(lower, region.centre - reach), np.minimum(upper, region.centre + reach)
     slack = 1e-9 * np.maximum(np.abs(x), 1e-3)
-    unit = np.eye(n)
-    tight = left @ x >= right - 1e-9 * np.maximum(np.abs(right), 1e-3)
-    return np.vstack([-unit[x <= lower + slack], unit[x >= upper - slack], left[tight], sums, -sums])
-
-
-def limits_of(domain: Domain, size: int) -> tuple[Vector, Vector, tuple[Matrix, Vector], tuple[Matrix, Vector]] | None:
-    """Return bounds, A x <= b and C x = d of a set that is made of them; None for any other set."""
-    nothing = np.zeros((0, size)), np.zeros(0)
-    bounds = bounds_of(domain, size)
-    if bounds is not None:
-        return (*bounds, nothing, nothing)
-    free = np.full(size, -np.inf), np.full(size, np.inf)
-    if isinstance(domain, Simplex | Budget):
-        total = np.ones((1, size)), np.array([domain.total])
-        rows, sums = (nothing, total) if isinstance(domain, Simplex) else (total, nothing)
-        return np.zeros(size), free[1], rows, sums
-    if isinstance(domain, Polyhedron):
-        return (*free, (domain.A, domain.b), (domain.C, domain.d))
-    return None
+    unit = np.eye(x.size)
+    tight = linear.A @ x >= linear.b - 1e-9 * np.maximum(np.abs(linear.b), 1e-3)
+    return np.vstack([-unit[x <= lower + slack], unit[x >= upper - slack], linear.A[tight], linear.C, -linear.C])
