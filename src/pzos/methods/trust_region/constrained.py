@@ -35,7 +35,7 @@ from pzos.methods.trust_region.judging import Told, findings
 from pzos.methods.trust_region.solver import HOPE, CompositeTrustRegion
 from pzos.methods.trust_region.state import Kind, RegionState, TrialPlan, models
 from pzos.methods.trust_region.subproblem import Move
-from pzos.problem.outcomes import RISK, Outcomes
+from pzos.problem.outcomes import RISK, SPANNED, Outcomes
 from pzos.problem.problem import Known
 
 _REGION = instance_of(CompositeTrustRegion, "a CompositeTrustRegion", "try CompositeTrustRegion()")
@@ -46,15 +46,16 @@ _WORTH = 0.25
 #: So many deviations are believed before any was seen, so much is forgotten from trial to trial, and one that is larger
 #: counts as this.
 _BELIEF, _KEPT, _LARGEST = 2.0, 0.9, 5.0
+_WARIEST = 2.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ConstrainedState:
     """The trust region on the merit, the price ``mu`` of violations, and cost and constraints of its answers.
 
-    ``first`` is f and g at x0, ``lowest`` and ``highest`` what was ever told of f and g: their scales; ``told`` is f
-    and g of the answers remembered, by their bits. ``surprises`` sums how far trials were off, squared and in deviations
-    of the model, and counts them; what is long past counts less.
+    ``first`` is f and g at x0, ``lowest`` and ``highest`` span the first answers: the scales of f and g; ``told`` is f
+    and g of the answers remembered, by their bits. ``surprises`` sums how far trials were off, squared and in
+    deviations of the model, and counts them; what is long past counts less.
     """
 
     region: RegionState
@@ -69,7 +70,7 @@ class ConstrainedState:
     def caution(self) -> float:
         """Return how large the deviations of the model have turned out, in its own units: its margins are as wide."""
         squares, count = self.surprises
-        return float(np.sqrt((_BELIEF + squares) / (_BELIEF + count)))
+        return min(float(np.sqrt((_BELIEF + squares) / (_BELIEF + count))), _WARIEST)
 
     @property
     def x(self) -> Vector:
@@ -85,7 +86,7 @@ class ConstrainedState:
 
     @property
     def scales(self) -> Scales:
-        """Return what a typical change of the cost and of each constraint is, from all answers."""
+        """Return what a typical change of the cost and of each constraint is, from the first answers."""
         spans = np.maximum(
             self.highest - self.lowest, np.abs(self.first) * np.where(np.arange(self.first.size), 1.0, 0.1)
         )
@@ -247,10 +248,9 @@ def _recentred(task: Task, state: ConstrainedState) -> ConstrainedState:
         told[key] = np.append(known.leader.value(x, y), outcomes.values(x, y)) if before is None else before
     rows = np.array(list(told.values()))
     first = rows[0] if state.first.size == 0 else state.first
-    lowest, highest = rows.min(axis=0), rows.max(axis=0)
-    if state.lowest.size:
-        lowest, highest = np.minimum(lowest, state.lowest), np.maximum(highest, state.highest)
-    state = replace(state, told=told, first=first, lowest=lowest, highest=highest)
+    state = replace(state, told=told, first=first)
+    if state.lowest.size == 0 or history.count <= SPANNED:
+        state = replace(state, lowest=rows.min(axis=0), highest=rows.max(axis=0))
     if not state.region.rough:  # else a lucky answer would lead
         best = int(np.argmin(_merits(task, state, rows)))
         if best != state.region.centre:

@@ -40,6 +40,8 @@ MOST, _SHARE, _DEARER = 30.0, 0.3, 3.0
 _WIDEST = 0.2
 #: How often margins are set anew where the search ended.
 _MARGINS = 2
+#: The share of the trust region that a step counts as at least.
+_TELLING = 0.2
 _SMOOTHINGS = (0.1, 0.01, 1e-3)
 _INFEASIBLE = 1e6
 
@@ -215,10 +217,14 @@ def _kept_apart(on: OnModel, search: _Search, mu: float, found: tuple[Vector, fl
             if ((on.at(x).excess + needed <= t) | (needed <= 1.1 * fixed)).all():
                 break
             fixed = np.maximum(fixed, needed)
-        if on.merit(x, mu) >= mark:  # a shorter step needs a smaller margin
-            x, t = search.solve(mu, x, moving)
-    predicted = mark - on.merit(x, mu)
-    return ElasticMove(x, predicted, search.region.size(x), mu, t <= _INSIDE, on.at(x).excess, on.deviations(x))
+        if on.merit(x, mu) >= mark:
+            feasible = float(on.at(search.region.centre).excess.max()) <= KEPT
+            # From a feasible centre a shorter step needs a smaller margin; from another one feasibility comes first.
+            x, t = search.solve(mu, x, moving) if feasible else found
+    predicted, size = mark - on.merit(x, mu), search.region.size(x)
+    if size > 0.0:  # a short step that fails says little about the whole region
+        size = max(size, _TELLING * search.region.radius)
+    return ElasticMove(x, predicted, size, mu, t <= _INSIDE, on.at(x).excess, on.deviations(x))
 
 
 class _Search:
@@ -234,9 +240,8 @@ class _Search:
         if self.linear is None:
             x = self._projected(mu, start, margin)
             return x, max(float(self._excess(x, margin).max()), 0.0)
-        chosen = np.nonzero(np.maximum(self._excess(self.region.centre, margin), self._excess(start, margin)) > -_NEAR)[
-            0
-        ]
+        nearest = np.maximum(self._excess(self.region.centre, margin), self._excess(start, margin))
+        chosen = np.nonzero(nearest > -_NEAR)[0]
         x = start
         for _ in range(_ROUNDS):
             x = self._slsqp(self.linear, mu, x, chosen, margin)
