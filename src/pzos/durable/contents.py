@@ -11,6 +11,10 @@ from collections.abc import Iterable
 from itertools import accumulate
 from typing import Any, NamedTuple
 
+import numpy as np
+
+from pzos.answers.table import Answers
+from pzos.base.errors import InvalidInput
 from pzos.base.frames import as_array, as_bytes
 from pzos.base.types import Purpose, Query, Response, Vector
 from pzos.durable.lock import holder
@@ -19,7 +23,7 @@ from pzos.study.events import Event, is_closing, place_of, without
 
 #: Written into each header; a file of another format is refused.
 FORMAT = 2
-HEADER, NOTE, ASKED, ANSWERED = b"h", b"n", b"q", b"a"
+HEADER, NOTE, ASKED, ANSWERED, GIVEN = b"h", b"n", b"q", b"a", b"g"
 # kind; step, index; gap, seconds, elapsed; how many bytes of purpose, x, y, failure, retried follow
 _EVENT = struct.Struct("<cqqddd5I")
 _FLOAT_BYTES = 8
@@ -30,6 +34,9 @@ _MOST_LOOKED_THROUGH = 10**6
 #: A header and a note are short; what is longer would take many times its size in memory.
 _MOST_JSON = 1 << 20
 _MOST_PROCESSES = 1 << 31
+_LENGTH = struct.Struct("<Q")
+_GIVEN_NUMBERS = ("x", "y", "seconds", "gap")
+_GIVEN_TEXTS = ("failure", "source", "told", "follower")
 
 
 class StoredAnswer(NamedTuple):
@@ -54,13 +61,14 @@ class Contents:
     A note has a kind: ``opened`` (by whom, on which machine), ``closed`` (why), ``withdrawn`` (which answer, and why),
     ``leader`` (its value at an answer).
     Kinds that are not known are kept, so that later versions may have more. ``events`` are what stands: without answers
-    that were taken back.
+    that were taken back. ``given`` are the answers from elsewhere that the study was begun with.
     """
 
     def __init__(self) -> None:
         self.header: dict[str, Any] | None = None
         self.events: list[Event] = []
         self.notes: list[dict[str, Any]] = []
+        self.given: Answers | None = None
         self.withdrawn = 0
         self._looked_through = 0
 
@@ -89,6 +97,8 @@ class Contents:
             rows.append(("followers", f"{follower.get('name')!s:.80}{lacks}"))
         if self.difference:
             rows.append(("other machine", f"points moved by {self.difference:.2g} at most; the stored ones are used"))
+        if self.given is not None:
+            rows.append(("begun with", f"{len(self.given)} answers from {', '.join(dict.fromkeys(self.given.source))}"))
         if self.withdrawn:
             rows.append(("taken back", f"{self.withdrawn} answers; {self.aside} that depend on them were set aside"))
         return rows
@@ -125,6 +135,9 @@ class Contents:
         kind = bytes(payload[:1])
         if kind in (ANSWERED, ASKED):
             _take_events(payload, self.events)
+            return
+        if kind == GIVEN:
+            self.given = unpack_given(payload[1:])
             return
         if len(payload) > _MOST_JSON:
             raise ValueError("it is longer than any header or note")
@@ -183,6 +196,32 @@ def pack(event: Event) -> bytes:
     numbers = float(response.gap), float(response.seconds), elapsed
     kind = ASKED if event.response is None else ANSWERED
     return b"".join((_EVENT.pack(kind, query.step, query.index, *numbers, *map(len, parts)), *parts))
+
+
+def pack_given(answers: Answers) -> bytes:
+    """Return the answers a study is begun with as the bytes of a frame: a copy of its own, with where they are from."""
+    texts = {name: list(getattr(answers, name)) for name in _GIVEN_TEXTS}
+    named = {name: [list(column) for column in getattr(answers, name)] for name in ("decisions", "responses")}
+    said = json.dumps({"shape": [len(answers), answers.x.shape[1], answers.y.shape[1]], **texts, **named}).encode()
+    numbers = (as_bytes(getattr(answers, name)) for name in _GIVEN_NUMBERS)
+    return b"".join((GIVEN, _LENGTH.pack(len(said)), said, *numbers))
+
+
+def unpack_given(payload: memoryview) -> Answers:
+    """Return the table of :func:`pack_given`; ValueError if no study writes such a frame."""
+    (length,) = _LENGTH.unpack_from(payload)
+    begin = _LENGTH.size + length
+    try:
+        told = json.loads(bytes(payload[_LENGTH.size : begin]))
+        count, wide, high = (int(size) for size in told.pop("shape"))
+        numbers = as_array(payload[begin:])
+        ends = list(accumulate((count * wide, count * high, count, count)))
+        if min(count, wide, high) < 1 or ends[-1] != numbers.size:
+            raise ValueError("its parts are not as long as it says")
+        x, y, seconds, gap, _ = np.split(numbers, ends)
+        return Answers(x.reshape(count, wide), y.reshape(count, high), seconds=seconds, gap=gap, **told)
+    except (AttributeError, InvalidInput, KeyError, RecursionError, TypeError) as error:
+        raise ValueError(f"it holds no answers: {error}") from None
 
 
 def value_of(leader: Leader, x: Vector, y: Vector) -> float | None:

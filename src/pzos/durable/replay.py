@@ -28,7 +28,7 @@ from pzos.base.errors import DifferentStudy
 from pzos.base.fingerprint import describe, describe_function, differences, listed
 from pzos.base.threads import blas_kernels
 from pzos.base.types import Query, Vector
-from pzos.durable.contents import FORMAT, Contents, value_of
+from pzos.durable.contents import FORMAT, Contents, pack_given, value_of
 from pzos.durable.log import create, open_log, read_study
 
 if TYPE_CHECKING:
@@ -63,7 +63,8 @@ def attach(
     place = checked_path(path)
     header = header_of(study)
     if not place.exists() and not read_only:
-        log = create(place, header)
+        log = create(place, header, [] if study.answers is None else [pack_given(study.answers)])
+        log.contents.given = study.answers
         log.leader = study.known.leader
         log.opened()
         study.keep(log)
@@ -76,6 +77,7 @@ def attach(
         machines = machines_of(log.contents)
         if machines != [machine()]:  # here the points would show another leader; there rounding may hide it
             _compare_leader(place, study.known.leader, log.contents)
+        _take_given(study, place, log.contents)
         log.leader = study.known.leader
         study.replay(log.contents.events, _judge(study, place, machines), whole=whole)
         if not read_only:
@@ -87,6 +89,21 @@ def attach(
     except BaseException:
         log.close()
         raise
+
+
+def _take_given(study: Study, path: Path, contents: Contents) -> None:
+    """Let the study begin with the copy of answers in its file, whatever has become of where they were from."""
+    given = contents.given
+    if given is not None:
+        faults = Faults(str(path))
+        given.check(faults, study.known)
+        faults.raise_if_any()
+        study.begin_with(given)
+    elif study.answers is not None:
+        raise DifferentStudy(
+            f"{path}: holds a study that was begun without answers from elsewhere, and {len(study.answers)} are given: "
+            "they would change every query since; leave them out, or choose another file name"
+        )
 
 
 def open_whole(path: str | os.PathLike[str], known: Known, solver: AnySolver, **settings: Any) -> Study:

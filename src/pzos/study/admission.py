@@ -8,11 +8,21 @@ from typing import Any
 
 import numpy as np
 
+from pzos.answers.table import Answers
 from pzos.base.checks import Faults, instance_of, shown
 from pzos.base.errors import InvalidAnswer
 from pzos.base.types import Query, Response, Vector, float_array
 from pzos.problem.leader import Leader
 from pzos.problem.problem import Known, Problem
+
+
+def check_given(faults: Faults, answers: Any, known: Any) -> None:
+    """Note why these answers cannot be known before the first query of the problem."""
+    fits = answers is None or isinstance(answers, Answers)
+    remedy = 'try pzos.Answers(x, y), result.answers or pzos.Answers.open("a.study")'
+    faults.check(fits, "answers", answers, "a table of answers", remedy)
+    if isinstance(answers, Answers) and isinstance(known, Known):
+        answers.check(faults, known)
 
 
 def check_address(query: Query | Response, asked: Sequence[Query], step: int) -> None:

@@ -12,15 +12,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from pzos.answers.table import Answers
 from pzos.base.checks import aligned, one_of
 from pzos.base.errors import InvalidInput, MissingExtra
 from pzos.base.frames import spare_study
 from pzos.base.keys import Keys, Role
 from pzos.base.types import CACHED_SECONDS, Purpose, Query, Response, Sense, Vector
 from pzos.methods.solver import NO_EXTRAS, Stop
+from pzos.study.collected import Pair, as_table
 
 if TYPE_CHECKING:
-    from pzos.problem.problem import Problem
+    from pzos.problem.problem import Known, Problem
     from pzos.stationarity.certificate import Certificate
 
 #: The columns every trace has; methods may add more (radius, predicted decrease, ...).
@@ -224,6 +226,7 @@ class Result:
     are the best iterate at which F is known; ``random_x`` is the paper's output x^R, R uniform on 0, ..., T-1.
     ``queries`` counts what the algorithm asked, ``monitoring`` what was asked only to watch it, the certificate's
     queries included; ``ledger`` says where all of them went (probes, trial points, failed, answered by a cache, ...).
+    ``answers`` is the table of all answers, which other costs and problems can begin with.
     ``certificate`` speaks of ``x``: the default method ends with one, and :class:`pzos.StopWhenStationary` gives its
     latest.
     """
@@ -247,6 +250,9 @@ class Result:
     solver: str
     explanation: str = ""
     x0: Vector | None = None
+    known: Known | None = field(default=None, repr=False)
+    given: Answers | None = field(default=None, repr=False)
+    told: tuple[Pair, ...] | None = field(default=(), repr=False)
     ledger: Mapping[str, int] = field(default_factory=dict)
     certificate: Certificate | None = None
 
@@ -264,6 +270,8 @@ class Result:
             ("seconds", f"{self.seconds:.3g}"),
             ("seed", f"{self.seed}"),
         ]
+        if self.given is not None:
+            rows.insert(7, ("known before", self.given.origin))
         if self.failures:
             rows.insert(7, ("failed queries", f"{self.failures}"))
         if self.explanation:
@@ -274,6 +282,13 @@ class Result:
 
     def __repr__(self) -> str:
         return aligned(self.rows())
+
+    @property
+    def answers(self) -> Answers:
+        """Return every answer of the run, and those it was begun with: of use to any other cost (``answers=``)."""
+        if self.known is None:
+            raise InvalidInput("result.answers: this result knows none: expected that of a study; use study.result()")
+        return as_table(self.told, self.given, self.known)
 
     def to_csv(self, path: str | Path) -> None:
         """Write the trace as CSV."""

@@ -18,29 +18,34 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from pzos.answers.table import Answers
 from pzos.base.checks import Faults, one_of
 from pzos.base.errors import InvalidAnswer, InvalidInput, InvalidLeader
 from pzos.base.keys import Keys
 from pzos.base.types import CACHED_SECONDS, Purpose, Query, Response, Vector, all_finite
 from pzos.methods.estimators import Plan
-from pzos.methods.solver import SOLVER, AnySolver, Certifying, Informed, Outcome, State, Stop, Task
+from pzos.methods.solver import SOLVER, AnySolver, Certifying, Informed, Outcome, State, Stop, Task, begin
 from pzos.problem.problem import Known
-from pzos.study.admission import check_address, check_answer, check_known, check_same, check_taken, told_vector
+from pzos.study.admission import (
+    check_address,
+    check_answer,
+    check_given,
+    check_known,
+    check_same,
+    check_taken,
+    told_vector,
+)
+from pzos.study.collected import Collected
 from pzos.study.events import Event, Keeper, difference, event_of, is_answer_to
 from pzos.study.limits import Limits
 from pzos.study.result import Ledger, Record, Result, Selection, Trace
-from pzos.study.rounding import LAST_DIGITS, STEPS_AGAIN, Step, shaken_points, standing_at
+from pzos.study.rounding import LAST_DIGITS, STEPS_AGAIN, Step, could_move, standing_at
 
 _UNKNOWN = float("nan")
 _EMPTY: Vector = np.empty(0)
 _KNOWN_BY_SOLVER = (Purpose.ITERATE, Purpose.TRIAL)
 #: (the query asked now, the point it was asked at then, their relative difference)
 _Differs = Callable[[Query, Vector, float], None]
-
-
-#: Rounding explains a difference if it was seen to make one at least this part as large.
-_WITHIN_REACH = 0.01
-
 _MONITOR = one_of((True, False))
 
 
@@ -58,7 +63,8 @@ class Study:
     9
 
     ``monitor`` asks one further query per step where the solver itself does not learn F at its iterate, and one
-    at the end; those are counted apart. Without any limit a study ends after 1000 steps.
+    at the end; those are counted apart. Without any limit a study ends after 1000 steps. ``answers`` are known before
+    the first query, to a solver that can use them.
     """
 
     def __init__(
@@ -73,9 +79,11 @@ class Study:
         target: float | None = None,
         failure_rate: float | None = None,
         monitor: bool = True,
+        answers: Answers | None = None,
     ) -> None:
         faults = Faults("Study")
         check_known(faults, known)
+        check_given(faults, answers, known)
         SOLVER.note(faults, "solver", solver)
         limits = faults.made(Limits, steps, queries, seconds, target, failure_rate)
         keys = faults.made(Keys, seed)
@@ -85,7 +93,8 @@ class Study:
         self.solver = solver
         self.limits = limits
         self.monitor = monitor
-        self.task = Task(known, keys)
+        self.answers = answers
+        self.task = Task(known, keys, () if answers is None else answers.pairs())
         self._keeper: Keeper | None = None
         self._differs: _Differs | None = None
         self._replaying = False
@@ -96,7 +105,7 @@ class Study:
         """Stand at x0, before any query."""
         known = self.known
         self.trace = Trace()
-        self.state: State = self.solver.init(self.task)
+        self.state: State = begin(self.solver, self.task)
         self.queries = 0
         self.monitoring = 0
         self.failures = 0
@@ -116,7 +125,10 @@ class Study:
         self._ledger = Ledger()
         self._response_shape: tuple[int, ...] = ()
         self._final_value = _UNKNOWN
+        self._collected = Collected()
         self._selected = Selection(known.x0, known.sign, self.task.keys)
+        if self.task.told and not self._missing_final_value():
+            self._selected.best_x, self._selected.best_value = self.state.x, self.state.value
         self._start = time.perf_counter()
 
     @classmethod
@@ -137,8 +149,7 @@ class Study:
         """
         from pzos.durable.replay import attach
 
-        study = cls(known, solver, **settings)
-        attach(study, path, read_only=read_only, any_version=any_version)
+        attach(study := cls(known, solver, **settings), path, read_only=read_only, any_version=any_version)
         return study
 
     def close(self) -> None:
@@ -208,18 +219,11 @@ class Study:
         return list(self._open)
 
     def _limit_reached(self) -> Stop | None:
-        limits = self.limits
-        if limits.target is not None and self.known.sign * (self._selected.best_value - limits.target) <= 0:
+        limits, target = self.limits, self.limits.target
+        if target is not None and self.known.sign * (self._selected.best_value - target) <= 0:
             return Stop.TARGET
-        if limits.steps is not None and self._step >= limits.steps:
-            return Stop.STEPS
-        if limits.queries is not None and self.queries >= limits.queries:
-            return Stop.QUERIES
-        if limits.seconds is not None and self.elapsed >= limits.seconds:
-            return Stop.SECONDS
-        if limits.fails_too_often(self.failures, self.queries + self.monitoring):
-            return Stop.FAILURES
-        return self.solver.stop(self.task, self.state)
+        reached = limits.reached(self._step, self.queries, self.elapsed, self.failures, self.monitoring)
+        return reached or self.solver.stop(self.task, self.state)
 
     def _open_batch(self, plan: Plan) -> None:
         step = self._step
@@ -251,6 +255,7 @@ class Study:
         return self.state.value != self.state.value
 
     def _set_open(self, queries: list[Query]) -> None:
+        self._collected.take(self._open, self._answers)
         self._open = queries
         self._open_step = self._step if queries else -1
         self._answers = [None] * len(queries)
@@ -430,6 +435,11 @@ class Study:
         self._selected.consider(record)
         return record
 
+    def begin_with(self, answers: Answers) -> None:
+        """Stand before any query with these answers, of which a file kept its own copy."""
+        self.answers, self.task = answers, replace(self.task, told=answers.pairs())
+        self._begin()
+
     # ---- keeping and replaying ----------------------------------------------------------------------------
 
     @property
@@ -535,12 +545,9 @@ class Study:
 
     def moved_by_rounding(self, index: int, apart: float) -> bool:
         """Whether rounding alone could move the open query ``index`` as far as ``apart``, in a replay."""
-        size = max(LAST_DIGITS, self.difference)
         own = self._plan.points if self._plan is not None else (self.state.x,)
-        for points in shaken_points(self.solver, self.task, list(self._last), size):
-            if len(points) != len(own) or difference(points[index], own[index], self._scale) > _WITHIN_REACH * apart:
-                return True
-        return False
+        size, steps = max(LAST_DIGITS, self.difference), list(self._last)
+        return could_move(self.solver, self.task, steps, size, own, index, apart, self._scale)
 
     # ---- result -------------------------------------------------------------------------------------------
 
@@ -584,6 +591,9 @@ class Study:
             solver=repr(self.solver),
             explanation=explanation,
             x0=self.known.x0,
+            known=self.known,
+            told=self._collected.with_open(self._open, self._answers),
+            given=self.answers,
             ledger=self._ledger.counts(monitoring, answered),
             certificate=self.solver.certificate(self.state) if isinstance(self.solver, Certifying) else None,
         )
