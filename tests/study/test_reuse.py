@@ -133,6 +133,17 @@ def test_a_cost_undefined_at_some_known_points_begins_at_others() -> None:
         pzos.Study(game.known(), pzos.CompositeTrustRegion(), answers=pzos.Answers([[-1.0]], [[0.0]]))
 
 
+def test_constraints_on_outcomes_are_kept_by_the_best_known_point() -> None:
+    game = problem(outcomes=pzos.caps(upper=[1.5] * 6))
+    known = answers(20)
+    study = pzos.Study(game.known(), pzos.ConstrainedTrustRegion(), steps=1, answers=known)
+    values = [game.leader.value(x, y) for x, y in known.pairs() if (y <= 1.5).all()]
+    assert study.result().best_value == pytest.approx(min(values))
+    result = pzos.solve(game, queries=4, certificate=False, answers=known)
+    assert result.queries == 4
+    assert result.violation <= 1e-6
+
+
 # ---- durable ------------------------------------------------------------------------------------------------------
 
 

@@ -26,20 +26,13 @@ from pzos.base.types import CACHED_SECONDS, Purpose, Query, Response, Vector, al
 from pzos.methods.estimators import Plan
 from pzos.methods.solver import SOLVER, AnySolver, Certifying, Informed, Outcome, State, Stop, Task, begin
 from pzos.problem.problem import Known
-from pzos.study.admission import (
-    check_address,
-    check_answer,
-    check_given,
-    check_known,
-    check_same,
-    check_taken,
-    told_vector,
-)
+from pzos.study.admission import check_address, check_answer, check_known, check_same, check_taken, told_vector
 from pzos.study.collected import Collected
 from pzos.study.events import Event, Keeper, difference, event_of, is_answer_to
 from pzos.study.limits import Limits
-from pzos.study.result import Ledger, Record, Result, Selection, Trace
+from pzos.study.result import Ledger, Record, Result, Trace
 from pzos.study.rounding import LAST_DIGITS, STEPS_AGAIN, Step, could_move, standing_at
+from pzos.study.standing import returned, selection_for
 
 _UNKNOWN = float("nan")
 _EMPTY: Vector = np.empty(0)
@@ -82,9 +75,8 @@ class Study:
         answers: Answers | None = None,
     ) -> None:
         faults = Faults("Study")
-        check_known(faults, known)
-        check_given(faults, answers, known)
         SOLVER.note(faults, "solver", solver)
+        check_known(faults, known, solver, answers)
         limits = faults.made(Limits, steps, queries, seconds, target, failure_rate)
         keys = faults.made(Keys, seed)
         _MONITOR.note(faults, "monitor", monitor)
@@ -126,9 +118,7 @@ class Study:
         self._response_shape: tuple[int, ...] = ()
         self._final_value = _UNKNOWN
         self._collected = Collected()
-        self._selected = Selection(known.x0, known.sign, self.task.keys)
-        if self.task.told and not self._missing_final_value():
-            self._selected.best_x, self._selected.best_value = self.state.x, self.state.value
+        self._selected = selection_for(self.task, self.state)
         self._start = time.perf_counter()
 
     @classmethod
@@ -174,7 +164,7 @@ class Study:
     @property
     def stop(self) -> Stop:
         """Why the study ended, or RUNNING."""
-        return self._stop or Stop.RUNNING
+        return self._selected.ended(self._stop or Stop.RUNNING)
 
     @property
     def step(self) -> int:
@@ -219,8 +209,8 @@ class Study:
         return list(self._open)
 
     def _limit_reached(self) -> Stop | None:
-        limits, target = self.limits, self.limits.target
-        if target is not None and self.known.sign * (self._selected.best_value - target) <= 0:
+        limits = self.limits
+        if limits.target is not None and self._selected.reaches(limits.target):
             return Stop.TARGET
         reached = limits.reached(self._step, self.queries, self.elapsed, self.failures, self.monitoring)
         return reached or self.solver.stop(self.task, self.state)
@@ -326,7 +316,7 @@ class Study:
             y.setflags(write=False)  # read-only, as the leader is handed this very array
         if self._keeper is not None and not self._replaying:
             if not response.failure:  # a file must not wait until the solver finds fault with it
-                check_taken(self.known.leader, self.state.x, query, y)
+                check_taken(self.known, self.state.x, query, y)
             self._keeper.append(query, response, self.elapsed)
         if not response.failure:
             self._response_shape = y.shape
@@ -337,7 +327,7 @@ class Study:
         """Refuse an answer that could not be taken; changes nothing, so that whoever asked may ask once more."""
         if not response.failure:
             check_answer(response, self._response_shape)
-            check_taken(self.known.leader, self.state.x, self._open[response.index], response.y)
+            check_taken(self.known, self.state.x, self._open[response.index], response.y)
 
     def keep_together(self, responses: list[Response]) -> None:
         """Keep answers that came as one, all or none of them; each is still to be received."""
@@ -392,6 +382,7 @@ class Study:
         value, watched = outcome.value, answers[len(plan.points) :]
         if watched and watched[0] is not None:
             value = self.known.leader.value(self.state.x, watched[0])
+        self._selected.tell(self._open, answers)
         if self._replaying:
             self._last.append(Step(self.state, plan, answers))
         self._set_open([])
@@ -410,6 +401,7 @@ class Study:
 
     def _close_final(self, answer: Vector | None) -> Record | None:
         value = _UNKNOWN if answer is None else self.known.leader.value(self.state.x, answer)
+        self._selected.tell(self._open, [answer])
         self._set_open([])
         self.monitoring += 1
         self._finished = True
@@ -429,7 +421,7 @@ class Study:
             outcome.gradient_norm_squared,
             outcome.step_size,
             self.elapsed,
-            outcome.extras,
+            self._selected.extras(outcome),
         )
         self.trace.append(record)
         self._selected.consider(record)
@@ -570,9 +562,10 @@ class Study:
     def result(self, explanation: str = "") -> Result:
         """Return what is known so far, in arrays of its own; a running study gives a partial result."""
         value = self._final_value if self._missing_final_value() else self.state.value
+        x, value, standing = returned(self._selected, self.solver, self.task, self.state, value)
         answered, queries, monitoring = self._answered()
         return Result(
-            x=self.state.x.copy(),
+            x=x.copy(),
             value=value,
             best_x=self._selected.best_x.copy(),
             best_value=self._selected.best_value,
@@ -596,4 +589,5 @@ class Study:
             given=self.answers,
             ledger=self._ledger.counts(monitoring, answered),
             certificate=self.solver.certificate(self.state) if isinstance(self.solver, Certifying) else None,
+            standing=standing,
         )
