@@ -43,8 +43,27 @@ from .methods.smoothing import PZOS as PZOS, ZOS as ZOS
 from .methods.memory import MemoryPZOS as MemoryPZOS, SecantPZOS as SecantPZOS
 from .methods.trust_region.solver import CompositeTrustRegion as CompositeTrustRegion
 
+# Methods of the related work
+from .methods.related import (
+    FlaxmanOnePoint as FlaxmanOnePoint,
+    FollowerAgnostic as FollowerAgnostic,
+    FrankWolfeZO as FrankWolfeZO,
+    GFM as GFM,
+    GFMPlus as GFMPlus,
+    GradientMappingZO as GradientMappingZO,
+    GuidedZO as GuidedZO,
+    KornowskiShamir as KornowskiShamir,
+    NesterovSpokoiny as NesterovSpokoiny,
+    PZOBO as PZOBO,
+    SPSA as SPSA,
+    TwoPhaseGFM as TwoPhaseGFM,
+    VarianceReducedZSOL as VarianceReducedZSOL,
+    ZOStackelberg as ZOStackelberg,
+    ZSOL as ZSOL,
+)
+
 # What methods are built from
-from .methods.steps import Constant as Constant, Diminishing as Diminishing, DoG as DoG, DoWG as DoWG
+from .methods.steps import Constant as Constant, Diminishing as Diminishing, DoG as DoG, DoWG as DoWG, Power as Power
 from .methods.probes import (
     Central as Central,
     Cycled as Cycled,
