@@ -57,6 +57,7 @@ from .methods.predictions import (
     BlendPrediction as BlendPrediction,
     FittingMemory as FittingMemory,
     LeaderPrediction as LeaderPrediction,
+    ClippedPrediction as ClippedPrediction,
     ModelPrediction as ModelPrediction,
     PairMemory as PairMemory,
     RegressionMemory as RegressionMemory,
