@@ -30,6 +30,7 @@ from pzos.base.threads import blas_kernels
 from pzos.base.types import Query, Vector
 from pzos.durable.contents import FORMAT, Contents, value_of
 from pzos.durable.log import create, open_log, read_study
+from pzos.methods.solver import Stop
 
 if TYPE_CHECKING:
     from pzos.methods.solver import AnySolver
@@ -269,7 +270,8 @@ class Summary(NamedTuple):
     """What a study file says by itself, without its problem.
 
     ``difference`` is the largest by which another machine computed a point otherwise than it was stored; ``withdrawn``
-    answers were taken back, and the answers ``aside`` had been asked for on their ground.
+    answers were taken back, and the answers ``aside`` had been asked for on their ground. ``stop`` is why the study
+    ended, as its last writer noted; None if it may go on.
     """
 
     header: dict[str, Any]
@@ -280,6 +282,7 @@ class Summary(NamedTuple):
     difference: float
     withdrawn: int
     aside: int
+    stop: Stop | None
     remarks: list[tuple[str, str]]
 
 
@@ -296,5 +299,6 @@ def summary(path: str | os.PathLike[str]) -> Summary:
         contents.difference,
         contents.withdrawn,
         contents.aside,
+        contents.stop,
         contents.remarks(),
     )
