@@ -197,8 +197,8 @@ class Log:
             write_at(self._descriptor, self._end, data)
         except OSError as error:
             raise PzosError(
-                f"{self.path}: the answer could not be written ({error.strerror or error}) and was not taken; "
-                "make room or repair the disk, then tell it again"
+                f"{self.path}: could not be written ({error.strerror or error}): what was told before is kept, and "
+                "this was not taken; make room or repair the disk, then do it again"
             ) from error
         self._number, self._last, self._end = self._number + len(payloads), last, self._end + len(data)
 
@@ -229,9 +229,13 @@ class Log:
     def _set_aside(self, torn: bytes) -> None:
         """Keep the torn end of a write that was killed under another name, and let the study end before it."""
         self.set_aside = self.path.with_name(f"{self.path.name}.{secrets.token_hex(4)}.torn")
-        descriptor = os.open(self.set_aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+        descriptor = os.open(self.set_aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | BINARY, 0o666)
         try:
             write_at(descriptor, 0, torn)
+        except OSError:
+            self.set_aside.unlink(missing_ok=True)
+            self.set_aside = None
+            raise
         finally:
             os.close(descriptor)
         os.ftruncate(self._descriptor, self._end)

@@ -29,7 +29,7 @@ from pzos.base.fingerprint import describe, describe_function, differences, list
 from pzos.base.threads import blas_kernels
 from pzos.base.types import Query, Vector
 from pzos.durable.contents import FORMAT, Contents, value_of
-from pzos.durable.log import create, open_log, read_study
+from pzos.durable.log import Log, create, open_log, read_study
 from pzos.methods.solver import Stop
 
 if TYPE_CHECKING:
@@ -63,31 +63,30 @@ def attach(
     """
     place = checked_path(path)
     header = header_of(study)
-    if not place.exists() and not read_only:
-        log = create(place, header)
-        log.leader = study.known.leader
-        log.opened()
-        study.keep(log)
-        return
-    log = open_log(place, read_only=read_only)
+    new = not place.exists() and not read_only
+    log = create(place, header) if new else open_log(place, read_only=read_only)
     try:
-        stored = log.contents.header
-        if stored is not None:
-            compare(place, stored, header, any_version=any_version)
-        machines = machines_of(log.contents)
-        if machines != [machine()]:  # here the points would show another leader; there rounding may hide it
-            _compare_leader(place, study.known.leader, log.contents)
         log.leader = study.known.leader
-        study.replay(log.contents.events, _judge(study, place, machines), whole=whole)
+        facts = {} if new else _replay(study, log, header, any_version=any_version, whole=whole)
         if not read_only:
-            if stored is None:
+            if log.contents.header is None:
                 log.adopt(header)
-            elsewhere = {"machine": machine(), "difference": study.difference} if machines[-1:] != [machine()] else {}
-            log.opened(**elsewhere)
+            log.opened(**facts)
         study.keep(log)
     except BaseException:
         log.close()
         raise
+
+
+def _replay(study: Study, log: Log, header: dict[str, Any], *, any_version: bool, whole: bool) -> dict[str, Any]:
+    """Tell the study what is in the file, if it is the same study; returns what is to be noted of this machine."""
+    place, stored, machines = log.path, log.contents.header, machines_of(log.contents)
+    if stored is not None:
+        compare(place, stored, header, any_version=any_version)
+    if machines != [machine()]:  # here the points would show another leader; there rounding may hide it
+        _compare_leader(place, study.known.leader, log.contents)
+    study.replay(log.contents.events, _judge(study, place, machines), whole=whole)
+    return {"machine": machine(), "difference": study.difference} if machines[-1:] != [machine()] else {}
 
 
 def open_whole(path: str | os.PathLike[str], known: Known, solver: AnySolver, **settings: Any) -> Study:
