@@ -3,8 +3,8 @@
 Run:  python benchmarks/full_disk.py [EVERY]          (1, every byte, by default; needs limits on the size of files)
 
 No file may grow beyond a limit, which is set to every number of bytes that the work writes: a run told answer by
-answer, one whose follower answers batches as one, one that first sets a torn end aside, an answer taken back, and a recovery.
-Then there is room again, and the same work must end as if nothing had happened.
+answer, one whose follower answers batches as one, one that first sets a torn end aside, an answer taken back, and a
+recovery. Then there is room again, and the same work must end as if nothing had happened.
 """
 
 from __future__ import annotations
