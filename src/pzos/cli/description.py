@@ -169,15 +169,20 @@ def made_from(entry: Any, where: str, key: str) -> Any:
     kind = getattr(pzos, str(entry["kind"]), None)
     if not isinstance(kind, type):
         raise InvalidInput(f"{where}: {key}.kind = {entry['kind']!r}: expected a name of pzos; check the spelling")
-    options = {
-        name: made_from(value, where, f"{key}.{name}") if isinstance(value, dict) and "kind" in value else value
-        for name, value in entry.items()
-        if name != "kind"
-    }
+    options = {name: _option(value, where, f"{key}.{name}") for name, value in entry.items() if name != "kind"}
     try:
         return kind(**options)
     except TypeError as error:
         raise InvalidInput(f"{where}: {key}: {error}; see pzos.{entry['kind']} for what it takes") from None
+
+
+def _option(value: Any, where: str, key: str) -> Any:
+    """Return a value, or what it describes if it is a table with a kind, or a list of such tables."""
+    if isinstance(value, dict) and "kind" in value:
+        return made_from(value, where, key)
+    if isinstance(value, list) and value and all(isinstance(one, dict) for one in value):
+        return [made_from(one, where, f"{key}[{k}]") for k, one in enumerate(value)]
+    return value
 
 
 def load(name: Any, folder: Path) -> Any:

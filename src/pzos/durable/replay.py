@@ -135,6 +135,7 @@ def header_of(study: Study) -> dict[str, Any]:
         "sense": known.sense,
         "structure": describe(known.structure),
         "leader": leader,
+        **({} if known.outcomes is None else {"outcomes": list(known.outcomes.names)}),
         **({} if known.follower is None else {"follower": known.follower}),
     }
     identity = {

@@ -28,8 +28,9 @@ from pzos.problem.problem import Known
 from pzos.study.admission import check_address, check_answer, check_known, check_same, check_taken, told_vector
 from pzos.study.events import Event, Keeper, difference, event_of, usual_answers
 from pzos.study.limits import Limits
-from pzos.study.result import Ledger, Record, Result, Selection, Trace
+from pzos.study.result import Ledger, Record, Result, Trace
 from pzos.study.rounding import LAST_DIGITS, STEPS_AGAIN, Step, shaken_points, standing_at
+from pzos.study.standing import returned, selection_for
 
 _UNKNOWN = float("nan")
 _EMPTY: Vector = np.empty(0)
@@ -75,8 +76,8 @@ class Study:
         monitor: bool = True,
     ) -> None:
         faults = Faults("Study")
-        check_known(faults, known)
         SOLVER.note(faults, "solver", solver)
+        check_known(faults, known, solver)
         limits = faults.made(Limits, steps, queries, seconds, target, failure_rate)
         keys = faults.made(Keys, seed)
         _MONITOR.note(faults, "monitor", monitor)
@@ -116,7 +117,7 @@ class Study:
         self._ledger = Ledger()
         self._response_shape: tuple[int, ...] = ()
         self._final_value = _UNKNOWN
-        self._selected = Selection(known.x0, known.sign, self.task.keys)
+        self._selected = selection_for(known, self.task.keys)
         self._start = time.perf_counter()
 
     @classmethod
@@ -163,7 +164,7 @@ class Study:
     @property
     def stop(self) -> Stop:
         """Why the study ended, or RUNNING."""
-        return self._stop or Stop.RUNNING
+        return self._selected.ended(self._stop or Stop.RUNNING)
 
     @property
     def step(self) -> int:
@@ -212,7 +213,7 @@ class Study:
 
     def _limit_reached(self) -> Stop | None:
         limits = self.limits
-        if limits.target is not None and self.known.sign * (self._selected.best_value - limits.target) <= 0:
+        if limits.target is not None and self._selected.reaches(limits.target):
             return Stop.TARGET
         if limits.steps is not None and self._step >= limits.steps:
             return Stop.STEPS
@@ -330,7 +331,7 @@ class Study:
             y.setflags(write=False)  # read-only, as the leader is handed this very array
         if self._keeper is not None and not self._replaying:
             if not response.failure:  # a file must not wait until the solver finds fault with it
-                check_taken(self.known.leader, self.state.x, query, y)
+                check_taken(self.known, self.state.x, query, y)
             self._keeper.append(query, response, self.elapsed)
         if not response.failure:
             self._response_shape = y.shape
@@ -341,7 +342,7 @@ class Study:
         """Refuse an answer that could not be taken; changes nothing, so that whoever asked may ask once more."""
         if not response.failure:
             check_answer(response, self._response_shape)
-            check_taken(self.known.leader, self.state.x, self._open[response.index], response.y)
+            check_taken(self.known, self.state.x, self._open[response.index], response.y)
 
     def keep_together(self, responses: list[Response]) -> None:
         """Keep answers that came as one, all or none of them; each is still to be received."""
@@ -393,6 +394,7 @@ class Study:
         value, watched = outcome.value, answers[planned:]
         if watched and watched[0] is not None:
             value = self.known.leader.value(self.state.x, watched[0])
+        self._selected.tell(self._open, answers)
         if self._replaying:
             self._last.append(Step(self.state, plan, answers))
         self._set_open([])
@@ -411,6 +413,7 @@ class Study:
 
     def _close_final(self, answer: Vector | None) -> Record | None:
         value = _UNKNOWN if answer is None else self.known.leader.value(self.state.x, answer)
+        self._selected.tell(self._open, [answer])
         self._set_open([])
         self.monitoring += 1
         self._finished = True
@@ -430,7 +433,7 @@ class Study:
             outcome.gradient_norm_squared,
             outcome.step_size,
             self.elapsed,
-            outcome.extras,
+            self._selected.extras(outcome),
         )
         self.trace.append(record)
         self._selected.consider(record)
@@ -565,9 +568,10 @@ class Study:
     def result(self, explanation: str = "") -> Result:
         """Return what is known so far, in arrays of its own; a running study gives a partial result."""
         value = self._final_value if self._missing_final_value() else self.state.value
+        x, value, standing = returned(self._selected, self.solver, self.task, self.state, value)
         answered, queries, monitoring = self._answered()
         return Result(
-            x=self.state.x.copy(),
+            x=x.copy(),
             value=value,
             best_x=self._selected.best_x.copy(),
             best_value=self._selected.best_value,
@@ -588,4 +592,5 @@ class Study:
             x0=self.known.x0,
             ledger=self._ledger.counts(monitoring, answered),
             certificate=self.solver.certificate(self.state) if isinstance(self.solver, Certifying) else None,
+            standing=standing,
         )
