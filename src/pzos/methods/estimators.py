@@ -176,8 +176,9 @@ def predicted_estimate(at: LeaderValue, prediction: Vector, probes: Sequence[Pro
         E[g | past] = grad_x f + p + E[d s(v) v']' grad_y f - E[d v v'] p = grad_x f + J y_mu(x)' grad_y f,
 
     whatever p is: an element of the partial Goldstein set for mu <= delta, as for PZOS (p = 0, the same bits as
-    :func:`partial_estimate`). The theorem holds with its second-moment constant replaced: what multiplies d is
-    |J y_mu' grad_y f - p|^2 instead of |J y_mu' grad_y f|^2.
+    :func:`partial_estimate`). Where the response is linear the noise is d |J' grad_y f - p|^2 instead of
+    d |J' grad_y f|^2. A theorem holds under further conditions (docs/theory.md): central differences, a bound on |p|,
+    and a step that does not depend on g.
     """
     gradient = at.grad_x + prediction
     count = len(probes)

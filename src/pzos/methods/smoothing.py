@@ -113,7 +113,7 @@ class PZOS(_Smoothing):
 
     @staticmethod
     def estimate(leader: Leader, plan: Plan, answers: Answers) -> Estimate | None:
-        """Return the partial estimate, eq. (5), from the answers to a two-point plan."""
+        """Return the partial estimate, eq. (4), from the answers to a two-point plan."""
         return partial_estimate(leader, of_kind(TwoPointPlan, plan), answers)
 
 
