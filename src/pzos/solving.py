@@ -7,7 +7,7 @@ followers answer, a study that drives both, a certificate of the point it ends i
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -20,6 +20,7 @@ from pzos.base.types import Purpose
 from pzos.methods.solver import AnySolver, Certifiable, Stop, explained
 from pzos.problem.follower import Follower
 from pzos.problem.leader import Leader
+from pzos.problem.outcomes import RISK, Outcomes
 from pzos.problem.problem import Problem, require_problem
 from pzos.problem.sets import Domain
 from pzos.study.result import NAMES, Result, ordered
@@ -50,6 +51,7 @@ def solve(
     path: str | os.PathLike[str] | None = None,
     progress: bool | None = None,
     certificate: bool | int | None = None,
+    risk: float = 0.05,
 ) -> Result:
     """Run ``solver`` on ``problem`` until a limit is reached, and return the result.
 
@@ -61,9 +63,12 @@ def solve(
     about a follower that fails. With ``path`` the run is durable: every answer is kept in that file before it is used,
     and the same call goes on where a killed one ended. ``progress`` shows a bar; by default only on a terminal.
     Ctrl-C returns the partial result, which counts every query that was answered, also those of a certificate that was
-    not finished.
+    not finished. Where the problem has constraints on outcomes, ``risk`` is the probability with which a trial point of
+    the default method may violate each of them, as far as its model knows; a method of the paper is taken with an
+    exact penalty (:class:`pzos.ExactPenalty`).
     """
     require_problem("solve", problem)
+    RISK.require("solve", "risk", risk)
     known = problem.known()
     if tolerance is not None:
         from pzos.answers.failures import Tolerance
@@ -73,8 +78,12 @@ def solve(
     if solver is None:
         from pzos.methods.default import choose
 
-        solver, explanation = choose(known, queries if queries is not None else steps)
+        solver, explanation = choose(known, queries if queries is not None else steps, risk)
         certificate = True if certificate is None else certificate
+    elif known.outcomes is not None:
+        from pzos.methods.default import suited
+
+        solver = suited(known, solver, risk)
     wanted = _certificate_queries(certificate, solver)
     settings: dict[str, Any] = {"seed": seed, "steps": steps, "queries": queries, "seconds": seconds, "target": target}
     settings |= {"failure_rate": None if tolerance is None else tolerance.failure_rate, "monitor": monitor}
@@ -145,10 +154,11 @@ def minimize(
     solver: AnySolver | None = None,
     *,
     domain: Domain | None = None,
+    outcomes: Outcomes | Iterable[Outcomes] | None = None,
     **settings: Any,
 ) -> Result:
     """Minimise f(x, y*(x)) in one call; keyword arguments as for :func:`solve`."""
-    return solve(Problem(leader, follower, x0, domain, "min"), solver, **settings)
+    return solve(Problem(leader, follower, x0, domain, "min", outcomes=outcomes), solver, **settings)
 
 
 def maximize(
@@ -158,7 +168,8 @@ def maximize(
     solver: AnySolver | None = None,
     *,
     domain: Domain | None = None,
+    outcomes: Outcomes | Iterable[Outcomes] | None = None,
     **settings: Any,
 ) -> Result:
     """Maximise f(x, y*(x)) in one call; keyword arguments as for :func:`solve`."""
-    return solve(Problem(leader, follower, x0, domain, "max"), solver, **settings)
+    return solve(Problem(leader, follower, x0, domain, "max", outcomes=outcomes), solver, **settings)

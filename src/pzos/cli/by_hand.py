@@ -158,7 +158,7 @@ def _check_new(faults: Faults, where: str, told: Told, query: Query, length: int
         faults.check(fits, where, told.y, f"{length} numbers", "every answer has the same length")
         if finite and fits:
             try:
-                check_taken(study.known.leader, study.state.x, query, told.y)
+                check_taken(study.known, study.state.x, query, told.y)
             except InvalidAnswer as error:
                 faults.add(str(error))
 
