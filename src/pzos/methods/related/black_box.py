@@ -71,7 +71,8 @@ class VarianceReducedZSOL(ZSOL):
     growth: float = checked(at_least(0.0, "a number >= 0", "1 is the growth of the paper's rates"), default=1.0)
 
     def _count(self, t: int) -> int:
-        return ceil(self.batch * float(t + 1) ** self.growth)
+        grown: float = self.batch * (t + 1) ** self.growth
+        return ceil(grown)
 
 
 @dataclass(frozen=True, slots=True)
