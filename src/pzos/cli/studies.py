@@ -15,6 +15,7 @@ import operator
 import sys
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Executor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,8 @@ from pzos.cli.description import Description, look_at, read_description
 from pzos.cli.printing import add_json, emit, sparkline
 from pzos.durable.log import read_study, recover as save_intact
 from pzos.durable.replay import summary
-from pzos.study.result import Result
+from pzos.methods.solver import Stop
+from pzos.study.result import Result, stop_words
 from pzos.study.run import drive
 from pzos.study.study import Study
 
@@ -155,6 +157,8 @@ def status(args: argparse.Namespace) -> int:
         return _status_of_file(args)
     with look_at(description, limited=True) as study:
         result = study.result()
+        if found.stop is not None:  # as its last session ended, whatever limits the description has by now
+            result = replace(result, stop=found.stop)
         data = {"study": str(description.path), **result_data(result, study.ask())}
     rows = [("study", str(description.path)), *result.rows(), *found.remarks]
     if data["open"]:
@@ -179,7 +183,9 @@ def _status_of_file(args: argparse.Namespace) -> int:
         ("seconds", f"{found.seconds:.3g}"),
         *found.remarks,
     ]
-    emit(args, {"study": str(args.study), **found._asdict()}, aligned(rows))
+    stop = found.stop or Stop.RUNNING
+    rows.insert(3, ("stopped", stop_words(stop)))
+    emit(args, {"study": str(args.study), **found._asdict(), "stop": stop.name.lower()}, aligned(rows))
     return 0
 
 

@@ -125,9 +125,14 @@ class MemoryPZOS(_Remembering):
 
         g = h + d/Q sum_q (D_q - h . v_q) v_q,   h = grad_x f + B' grad_y f,   B learned from earlier answers
 
-    E[g | past] = grad_x f + J y_mu' grad_y f exactly as for PZOS (see :func:`pzos.predicted_estimate`),
-    so g lies in the partial Goldstein set in the mean and the paper's theorem carries over with a smaller
-    second-moment constant. ``prediction`` is interchangeable (``methods/predictions.py``), and so
+    E[g | past] = grad_x f + J y_mu' grad_y f exactly as for PZOS (see :func:`pzos.predicted_estimate`), so g lies in
+    the partial Goldstein set in the mean. Convergence is *not* proved for the defaults: one-sided differences have a
+    second moment of order d^2, the DoG step contains the current estimate, and the memory has no bound. It is proved
+    (docs/theory.md) for
+
+        MemoryPZOS(step=0.01, differences=Central(), prediction=ClippedPrediction(FittingMemory(), bound=L_f L_y))
+
+    with a number as the step. ``prediction`` is interchangeable (``methods/predictions.py``), and so
     are ``differences`` and ``directions``; what each does to the claim stands in its docstring. By default 2 queries
     a step (Q + 1), no step size to tune, and memory that fits d = 10^5.
 

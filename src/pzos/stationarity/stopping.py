@@ -81,7 +81,7 @@ class StopWhenStationary:
     def ask(self, task: Task, state: WatchedState) -> Plan:
         """Plan the solver's own batch, or a certificate where one is due."""
         if self._due(state):
-            return self._certificate(task, state).plan_at(task.keys, state.x)
+            return self._certificate(task, state).plan_at(task, state.x)
         return self.solver.ask(task, state.inner)
 
     def tell(self, task: Task, state: WatchedState, plan: Plan, answers: Answers) -> tuple[WatchedState, Outcome]:

@@ -297,7 +297,7 @@ class Result:
         rows = [
             ("problem", self.problem or f"unnamed, {self.x.size} decisions"),
             ("solver", self.solver),
-            ("stopped", f"{self.stop.name.lower()}: {self.stop.value}"),
+            ("stopped", stop_words(self.stop)),
             ("F at the last point", _number(self.value)),
             (f"{goal} F seen", _number(self.best_value)),
             ("steps", f"{self.steps}"),
@@ -363,6 +363,11 @@ class Result:
         from pzos.report.story import story_of
 
         return write_report([story_of(self, problem=problem, certificate=certificate)], path)
+
+
+def stop_words(stop: Stop) -> str:
+    """Return why a run ended, by its name and in words."""
+    return f"{stop.name.lower()}: {stop.value}"
 
 
 def _number(value: float) -> str:

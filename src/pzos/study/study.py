@@ -28,7 +28,7 @@ from pzos.methods.solver import SOLVER, AnySolver, Certifying, Informed, Outcome
 from pzos.problem.problem import Known
 from pzos.study.admission import check_address, check_answer, check_known, check_same, check_taken, told_vector
 from pzos.study.collected import Collected
-from pzos.study.events import Event, Keeper, difference, event_of, is_answer_to
+from pzos.study.events import Event, Keeper, difference, event_of, usual_answers
 from pzos.study.limits import Limits
 from pzos.study.result import Ledger, Record, Result, Trace
 from pzos.study.rounding import LAST_DIGITS, STEPS_AGAIN, Step, could_move, standing_at
@@ -190,14 +190,7 @@ class Study:
         if self._kept and not self._missing and not self._replaying:
             self._resume()
         if not self._missing and not self._finished:
-            self._stop = self._stop or self._limit_reached()
-            plan = None if self._stop else self.solver.ask(self.task, self.state)
-            budget = self.limits.queries
-            if plan is not None and (budget is None or self.queries + len(plan.points) <= budget):
-                self._open_batch(plan)
-            else:
-                self._stop = self._stop or Stop.QUERIES
-                self._close_study()
+            self._open_batch(self._next_plan())
         answers = self._answers
         if self._missing == len(answers):
             return list(self._open)
@@ -208,6 +201,16 @@ class Study:
         self.ask()
         return list(self._open)
 
+    def _next_plan(self) -> Plan | None:
+        """Return what the solver asks next; None, with the reason noted, where the study ends."""
+        self._stop = self._stop or self._limit_reached()
+        if self._stop is None:
+            plan, budget = self.solver.ask(self.task, self.state), self.limits.queries
+            if budget is None or self.queries + len(plan.points) <= budget:
+                return plan
+            self._stop = Stop.QUERIES
+        return None
+
     def _limit_reached(self) -> Stop | None:
         limits = self.limits
         if limits.target is not None and self._selected.reaches(limits.target):
@@ -215,22 +218,27 @@ class Study:
         reached = limits.reached(self._step, self.queries, self.elapsed, self.failures, self.monitoring)
         return reached or self.solver.stop(self.task, self.state)
 
-    def _open_batch(self, plan: Plan) -> None:
-        step = self._step
-        purposes = plan.purposes
-        if not purposes:
+    def _open_batch(self, plan: Plan | None) -> None:
+        """Hand out what is planned, or end the study."""
+        if plan is None:
+            self._close_study()
+            return
+        points, purposes = self._batch_of(plan)
+        for point in points:
+            point.setflags(write=False)  # read-only: the points are handed out, and nobody may move the iterate
+        self._plan, step = plan, self._step
+        self._set_open([Query(step, index, point, purposes[index]) for index, point in enumerate(points)])
+
+    def _batch_of(self, plan: Plan) -> tuple[tuple[Vector, ...], tuple[Purpose, ...]]:
+        """Return the points to ask about and why: what is planned, and the iterate where it is to be watched."""
+        if not plan.purposes:
             raise InvalidInput(
-                f"{type(self.solver).__name__}.ask: planned no query at step {step}: expected one or more; "
+                f"{type(self.solver).__name__}.ask: planned no query at step {self._step}: expected one or more; "
                 "let its stop() give a reason to end instead"
             )
-        for point in plan.points:
-            point.setflags(write=False)  # read-only: the points are handed out, and nobody may move the iterate
-        queries = [Query(step, index, point, purposes[index]) for index, point in enumerate(plan.points)]
-        if self.monitor and purposes[0] not in _KNOWN_BY_SOLVER and self._missing_final_value():
-            self.state.x.setflags(write=False)
-            queries.append(Query(step, len(queries), self.state.x, Purpose.MONITOR))
-        self._plan = plan
-        self._set_open(queries)
+        if self.monitor and plan.purposes[0] not in _KNOWN_BY_SOLVER and self._missing_final_value():
+            return (*plan.points, self.state.x), (*plan.purposes, Purpose.MONITOR)
+        return plan.points, plan.purposes
 
     def _close_study(self) -> None:
         """End the study; with monitoring, first ask for F at the last iterate if no answer told it."""
@@ -286,7 +294,8 @@ class Study:
             self._missing -= 1
         else:
             try:
-                record = self._close()
+                answers = [None if told is None or told.failure else told.y for told in self._answers]
+                record = self._close(self._plan, answers)
             except BaseException:
                 if self._open:  # the leader or the solver failed before anything was changed
                     self._answers[query.index], self._response_shape = None, shape
@@ -365,21 +374,18 @@ class Study:
         if self._step == 0 and all(other is None or other.failure for other in self._answers):
             self._response_shape = ()
 
-    def _close(self) -> Record | None:
+    def _close(self, plan: Plan | None, answers: list[Vector | None]) -> Record | None:
         """Let the solver move: all queries of the batch are answered."""
-        answers = [None if told is None or told.failure else told.y for told in self._answers]
         try:
-            if self._plan is None:
-                return self._close_final(answers[0])
-            planned = answers[: len(self._plan.points)]
-            state, outcome = self.solver.tell(self.task, self.state, self._plan, planned)
-            return self._close_batch(self._plan, state, outcome, answers)
+            return self._close_final(answers[0]) if plan is None else self._move(plan, answers)
         except InvalidLeader as error:
             raise InvalidLeader(f"step {self._step}: {error}") from error
 
-    def _close_batch(self, plan: Plan, state: State, outcome: Outcome, answers: list[Vector | None]) -> Record:
+    def _move(self, plan: Plan, answers: list[Vector | None]) -> Record:
         """Take the solver's next state and keep the record of the step; the last answer may be one to monitor."""
-        value, watched = outcome.value, answers[len(plan.points) :]
+        planned = len(plan.points)
+        state, outcome = self.solver.tell(self.task, self.state, plan, answers[:planned])
+        value, watched = outcome.value, answers[planned:]
         if watched and watched[0] is not None:
             value = self.known.leader.value(self.state.x, watched[0])
         self._selected.tell(self._open, answers)
@@ -387,7 +393,7 @@ class Study:
             self._last.append(Step(self.state, plan, answers))
         self._set_open([])
         self._ledger.close(plan.purposes)
-        self.queries += len(plan.points)
+        self.queries += planned
         self.monitoring += len(watched)
         self.state = state
         if self._aside and isinstance(self.solver, Informed):
@@ -473,16 +479,19 @@ class Study:
         elapsed, limits, self._replaying, self.limits = self.elapsed, self.limits, True, self._replay_limits
         try:
             while (kept := self._kept.pop(self._step, None)) and not self._finished:
-                if all(event.closing for event in kept) and not self._goes_on():
+                if kept[0].closing and all(event.closing for event in kept) and not self._goes_on():
                     self.limits = limits
                     self.set_clock(elapsed)
-                self.ask()
-                elapsed = max(elapsed, *(event.elapsed for event in kept))
-                if not self._received_at_once(kept):
-                    for event in self._recognised(kept):
-                        if event.response is not None:
-                            self.set_clock(event.elapsed)
-                            self.receive(event.response)
+                plan = self._next_plan()
+                for event in kept:
+                    elapsed = max(elapsed, event.elapsed)
+                if plan is not None and self._taken_at_once(plan, kept):
+                    continue
+                self._open_batch(plan)
+                for event in self._recognised(kept):
+                    if event.response is not None:
+                        self.set_clock(event.elapsed)
+                        self.receive(event.response)
                 if self._missing:
                     break
         finally:
@@ -495,20 +504,14 @@ class Study:
         """Whether the run itself, and not only what was set aside, has more for steps to come."""
         return any(event.aside is None for kept in self._kept.values() for event in kept)
 
-    def _received_at_once(self, kept: list[Event]) -> bool:
-        """Take a whole batch whose answers were kept in order, bit for bit and like those before: the usual case."""
-        if len(kept) != len(self._open) or not all(map(is_answer_to, kept, self._open)):
+    def _taken_at_once(self, plan: Plan, kept: list[Event]) -> bool:
+        """Take a step whose answers were kept in order, bit for bit and like those before: the usual case."""
+        answers = usual_answers(kept, *self._batch_of(plan), self._response_shape)
+        if answers is None:
             return False
-        told = [event.response for event in kept if event.response is not None]
-        for response in told:
-            if response.failure or response.y.shape != self._response_shape or response.seconds == CACHED_SECONDS:
-                return False
-            if not all_finite(response.y):
-                return False
-            response.y.setflags(write=False)
-        self._answers[:] = told
         self.set_clock(kept[-1].elapsed)
-        self._close()
+        self._close(plan, answers)
+        self._collected.take([event.query for event in kept], [event.response for event in kept])
         return True
 
     def _recognised(self, kept: list[Event]) -> list[Event]:
