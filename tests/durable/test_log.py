@@ -367,7 +367,7 @@ def test_a_file_system_without_links_will_do(tmp_path: Path, monkeypatch: pytest
 def test_nothing_comes_from_nothing() -> None:
     for data in (b"", b"pzos" * 1000, bytes(1000)):
         found, frames = salvage(data)
-        assert (found.header, found.events, found.notes, frames) == (None, [], [], [])
+        assert (found.header, list(found.events), found.notes, frames) == (None, [], [], [])
 
 
 # ---- the long drills on a small scale ---------------------------------------------------------------------------
