@@ -4,8 +4,9 @@
     python benchmarks/reuse.py --half held --first-seed 100     # families and instances kept apart: for a report
 
 Each instance is solved with ``--queries`` queries; then its cost changes, and it is solved again, once with those
-answers and once without. f'(x, y) = f(x, s y): *small* has every entry of s at 0.9 or 1.1 (10 %), *large* between
-0.32 and 3.2. The gap is (best F' seen - F'*)/(F'(x0) - F'*), F'* the best value that a search or any run has found.
+answers and once without. f'(x, y) = f(x, y) + a g u.y with u uniform in [-1, 1] and g the median size of an entry of
+grad_y f over those answers: the worth of each answer changes, by a = 10 % (*small*) or 100 % (*large*). The gap is
+(best F' seen - F'*)/(F'(x0) - F'*), F'* the best value that a search or any run has found.
 """
 
 from __future__ import annotations
@@ -33,31 +34,25 @@ from testbed.unseen.families import FAMILIES, make
 from testbed.unseen.instance import Cost, Door, Instance, Vector
 from testbed.unseen.reference import Best, best_value
 
-CHANGES = ("small", "large")
+CHANGES = {"small": 0.1, "large": 1.0}
 GAP = 0.01
 EFFORT = 0.2
 #: Families of one half: smooth and kinked responses without structure, sets, and the games.
 KINDS = ("smooth", "domains", "kinked", "games")
 
 
-def scales(instance: Instance, change: str) -> Vector:
-    """Return by how much each entry of y counts more or less after the change."""
-    size = instance.draft.respond(instance.draft.x0).size
-    rng = np.random.default_rng([zlib.crc32(instance.family.encode()), instance.seed, 11])
-    if change == "small":
-        return 1.0 + 0.1 * rng.choice([-1.0, 1.0], size)
-    return 10.0 ** rng.uniform(-0.5, 0.5, size)
-
-
-def changed(instance: Instance, change: str) -> Instance:
+def changed(instance: Instance, answers: pzos.Answers, change: str) -> Instance:
     """Return the instance with another cost over the same followers."""
-    s, cost = scales(instance, change), instance.draft.cost
+    cost = instance.draft.cost
+    sizes = [float(np.sqrt(np.mean(cost.gradients(x, y)[1] ** 2))) for x, y in answers.pairs()]
+    rng = np.random.default_rng([zlib.crc32(instance.family.encode()), instance.seed, 11])
+    worth = CHANGES[change] * float(np.median(sizes)) * rng.uniform(-1.0, 1.0, answers.y.shape[1])
 
     def gradients(x: Vector, y: Vector) -> tuple[Vector, Vector]:
-        grad_x, grad_y = cost.gradients(x, s * y)
-        return grad_x, s * grad_y
+        grad_x, grad_y = cost.gradients(x, y)
+        return grad_x, grad_y + worth
 
-    other = Cost(lambda x, y: cost.value(x, s * y), gradients)
+    other = Cost(lambda x, y: cost.value(x, y) + float(worth @ y), gradients)
     return replace(instance, family=f"{instance.family}~{change}", draft=replace(instance.draft, cost=other))
 
 
@@ -84,7 +79,7 @@ def reference(instance: Instance, best: Best) -> float:
 
 def measured(instance: Instance, answers: pzos.Answers, change: str, best: Best, queries: int) -> Outcome:
     """Return the queries that both ways need after the change."""
-    other = changed(instance, change)
+    other = changed(instance, answers, change)
     start = other.true_value(other.draft.x0)
     found = reference(other, best)
     counts = []

@@ -139,6 +139,10 @@ class ConstrainedTrustRegion:
         """Start at the lowest merit of the answers known before."""
         return _recentred(task, ConstrainedState(self._region.begun(task)))
 
+    def outlook(self, task: Task, state: ConstrainedState) -> tuple[Vector, ResponseModel]:
+        """Return where cost and constraints on the model say, and the model."""
+        return self._region.outlook(self._on_merit(task, state), state.region)
+
     def stop(self, task: Task, state: ConstrainedState) -> Stop | None:
         """Stop as the trust region on the merit does."""
         return self._region.stop(task, state.region)

@@ -53,6 +53,8 @@ _SPARE = 2
 #: Quiet steps after which the method ends, and so many more for each direction, up to as many directions.
 _QUIET, _QUIET_PER_DIRECTION = 20, 20
 _CERTIFIED_SHARE = 0.01
+#: How many trust radii from the best known point the model is believed where no query will tell.
+_REGIONS = 4
 _POSITIVE = positive("or leave it out").or_none()
 
 
@@ -253,6 +255,16 @@ class CompositeTrustRegion:
             state = moved_to(state, fresh[int(np.argmin(values))][0], sign * min(values))
         kept, centre = history.trimmed(state.centre, _SPARE * point_limit(task.known.dimension, self.points))
         return replace(state, history=kept, centre=centre)
+
+    def outlook(self, task: Task, state: RegionState) -> tuple[Vector, ResponseModel]:
+        """Return where f on the model is lowest, as far as a few trust regions reach, and the model."""
+        (model,) = models(task, state, self.points, (state.contest.winner,), state.priors).values()
+        for _ in range(_REGIONS):
+            move = self._move(task, state, model, state.radius)
+            state = replace(state, x=move.x)
+            if move.size < 0.9 * state.radius:
+                break
+        return state.x, model
 
     # ---- for a certificate --------------------------------------------------------------------------------
 
