@@ -103,6 +103,7 @@ from .methods.estimators import (
 )
 
 # Where answers come from
+from .answers.table import Answers as Answers
 from .answers.oracle import Oracle as Oracle
 from .answers.command import CommandFollower as CommandFollower
 from .answers.cache import Cached as Cached
