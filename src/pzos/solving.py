@@ -17,15 +17,12 @@ import numpy.typing as npt
 from pzos.answers.oracle import Oracle
 from pzos.base.checks import Faults, instance_of, whole
 from pzos.base.types import Purpose, Sense
-from pzos.methods.front.costs import total
-from pzos.methods.front.solver import FrontSolver
 from pzos.methods.solver import AnySolver, Certifiable, Stop, explained
 from pzos.problem.follower import Follower
 from pzos.problem.leader import Leader
 from pzos.problem.outcomes import RISK, Outcomes
 from pzos.problem.problem import Problem, require_problem
 from pzos.problem.sets import Domain
-from pzos.study.front import Front, front_of
 from pzos.study.result import NAMES, Result, ordered
 from pzos.study.run import CtrlC, drive
 from pzos.study.study import Study
@@ -35,6 +32,7 @@ if TYPE_CHECKING:
 
     from pzos.answers.failures import Tolerance
     from pzos.answers.table import Answers
+    from pzos.study.front import Front
 
 #: Ends after which there is time, and a point worth certifying.
 _CERTIFIED_ENDS = (Stop.STEPS, Stop.QUERIES, Stop.TARGET, Stop.CONVERGED)
@@ -203,6 +201,10 @@ def front(
     ``weights`` of the costs are followed, ``batch`` queries are asked at a time; all else is as for :func:`solve`. Set,
     start and declared structure are the problem's; its own cost is not used.
     """
+    from pzos.methods.front.costs import total
+    from pzos.methods.front.solver import FrontSolver
+    from pzos.study.front import front_of
+
     require_problem("front", problem)
     chosen = (problem.sense,) * len(leaders) if senses is None else tuple(senses)
     solver = FrontSolver(tuple(leaders), chosen, weights, batch)
