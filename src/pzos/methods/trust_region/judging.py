@@ -102,7 +102,7 @@ def _repeated(task: Task, state: RegionState, x: Vector, y: Vector) -> RegionSta
 
 
 def _surprised(state: RegionState, plan: TrialPlan, x: Vector, y: Vector) -> RegionState:
-    """Note an answer that is many deviations away from what the model expected, or the one before: it is asked again."""
+    """Note an answer far from what the model expected, or equal to the one before: it will be asked for once more."""
     if _echo(state, y):
         return replace(state, surprise=x, miss=0.0)
     guess = plan.predictions.get(state.shapes[0])

@@ -122,8 +122,8 @@ class RegionState:
     ``first`` is F at x0; no trust radius is below ``floor``, and gains up to ``least_gain`` are none. ``exact`` is None
     until a query beside another showed whether the followers are noisy; ``suspect`` asks for one. ``jumps`` is the
     variance within the steps in which answers move, ``blur`` what contradictions among them showed; ``surprise`` is
-    where an answer was off by ``miss``, and has to be asked for once more; ``wrong`` counts those that were. ``plateaus``
-    says that an answer equal to the one before was right.
+    where an answer was off by ``miss``, and has to be asked for once more; ``wrong`` counts those that were.
+    ``plateaus`` says that an answer equal to the one before was right.
     ``losses`` are trials that failed, ``flat`` answers that did not move, ``idle`` and ``quiet`` steps of little gain;
     ``settled`` says that the model promises nothing more.
     """
