@@ -45,7 +45,7 @@ _LEAST_PRICE = 1.0
 _WORTH = 0.25
 #: So many deviations are believed before any was seen, so much is forgotten from trial to trial, and one that is larger
 #: counts as this.
-_BELIEF, _KEPT, _LARGEST = 2.0, 0.9, 5.0
+_BELIEF, _KEPT, _LARGEST = 1.0, 0.9, 5.0
 _WARIEST = 2.0
 
 
@@ -68,9 +68,9 @@ class ConstrainedState:
 
     @property
     def caution(self) -> float:
-        """Return how large the deviations of the model have turned out, in its own units: its margins are as wide."""
+        """Return how large the deviations of the model turned out, in its own units, at least 1: margins are so wide."""
         squares, count = self.surprises
-        return min(float(np.sqrt((_BELIEF + squares) / (_BELIEF + count))), _WARIEST)
+        return min(max(float(np.sqrt((_BELIEF + squares) / (_BELIEF + count))), 1.0), _WARIEST)
 
     @property
     def x(self) -> Vector:
