@@ -76,3 +76,12 @@ def test_sets_within_sets(tmp_path):
     toml.write_text(text + sets + '[[set.sets]]\nkind = "Square"\n')
     with pytest.raises(InvalidInput, match=r"set.sets\[1\].kind = 'Square': expected a name of pzos"):
         read_description(toml)
+
+
+def test_a_grid_of_decisions(tmp_path):
+    (tmp_path / "chosen.py").write_text(MODEL)
+    toml = tmp_path / "grid.toml"
+    toml.write_text('leader = "chosen:leader"\nx0 = [1.0, 2.0]\ngrid = [0.25, 0.0]\n')
+    grid = read_description(toml).problem.grid
+    assert grid is not None
+    assert grid.steps.tolist() == [0.25, 0.0]

@@ -18,6 +18,7 @@ from .lipschitz import (
     LipschitzSolver as LipschitzSolver,
     estimate_constants as estimate_constants,
 )
+from .neighbours import NeighbourCertificate as NeighbourCertificate, NeighbourSolver as NeighbourSolver
 from .piecewise import (
     Interval as Interval,
     PiecewiseResponse as PiecewiseResponse,

@@ -22,6 +22,7 @@ from pzos.methods.solver import NO_EXTRAS, Outcome, Stop
 if TYPE_CHECKING:
     from pzos.problem.problem import Problem
     from pzos.stationarity.certificate import Certificate
+    from pzos.stationarity.neighbours import NeighbourCertificate
     from pzos.study.standing import Standing
 
 #: The columns every trace has; methods may add more (radius, predicted decrease, ...).
@@ -267,7 +268,7 @@ class Result:
     explanation: str = ""
     x0: Vector | None = None
     ledger: Mapping[str, int] = field(default_factory=dict)
-    certificate: Certificate | None = None
+    certificate: Certificate | NeighbourCertificate | None = None
     standing: Standing | None = None
 
     @property
