@@ -3,7 +3,7 @@
     python benchmarks/decisions.py grid [--instances 20] [--first-seed 0]
     python benchmarks/decisions.py inside [--queries 10000]
 
-``grid``: an unstructured smooth response of 10 decisions (12 answers), a box and a grid of 0.25; queries to a told point
+``grid``: an unstructured smooth response of 10 decisions (12 answers), a box, a grid of 0.25; queries to a told point
 within 1 % of the way from F(x0) to the best point known (a local search on F itself, of single steps and pairs, from 12
 optima), by the default method on the grid and by the default method without it, whose best point is rounded after every
 query (the rounded point's F is given to it for nothing). Instances from 1000 up were used to fix constants.
