@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
 
     from pzos.answers.failures import Tolerance
+    from pzos.answers.table import Answers
 
 #: Ends after which there is time, and a point worth certifying.
 _CERTIFIED_ENDS = (Stop.STEPS, Stop.QUERIES, Stop.TARGET, Stop.CONVERGED)
@@ -51,6 +52,7 @@ def solve(
     path: str | os.PathLike[str] | None = None,
     progress: bool | None = None,
     certificate: bool | int | None = None,
+    answers: Answers | None = None,
     risk: float = 0.05,
 ) -> Result:
     """Run ``solver`` on ``problem`` until a limit is reached, and return the result.
@@ -61,11 +63,12 @@ def solve(
     ``steps``, ``queries`` (the algorithm's), ``seconds`` and ``target`` are limits; without any, 1000 steps are
     taken. ``executor`` answers the queries of a step in parallel, with the same bits. ``tolerance`` says what to do
     about a follower that fails. With ``path`` the run is durable: every answer is kept in that file before it is used,
-    and the same call goes on where a killed one ended. ``progress`` shows a bar; by default only on a terminal.
-    Ctrl-C returns the partial result, which counts every query that was answered, also those of a certificate that was
-    not finished. Where the problem has constraints on outcomes, ``risk`` is the probability with which a trial point of
-    the default method may violate each of them, as far as its model knows; a method of the paper is taken with an
-    exact penalty (:class:`pzos.ExactPenalty`).
+    and the same call goes on where a killed one ended. ``answers`` of these followers, asked for any cost, are known
+    from the first query on: :class:`pzos.Answers`, e.g. ``result.answers``. ``progress`` shows a bar; by default only
+    on a terminal. Ctrl-C returns the partial result, which counts every query that was answered, also those of a
+    certificate that was not finished. Where the problem has constraints on outcomes, ``risk`` is the probability with
+    which a trial point of the default method may violate each of them, as far as its model knows; a method of the paper
+    is taken with an exact penalty (:class:`pzos.ExactPenalty`).
     """
     require_problem("solve", problem)
     RISK.require("solve", "risk", risk)
@@ -87,6 +90,7 @@ def solve(
     wanted = _certificate_queries(certificate, solver)
     settings: dict[str, Any] = {"seed": seed, "steps": steps, "queries": queries, "seconds": seconds, "target": target}
     settings |= {"failure_rate": None if tolerance is None else tolerance.failure_rate, "monitor": monitor}
+    settings |= {} if answers is None else {"answers": answers}
     with CtrlC():  # heard where it can be told of: the result of a run is not lost with its certificate
         study = Study(known, solver, **settings) if path is None else Study.open(path, known, solver, **settings)
         with study, _oracle(problem.follower, seed, executor, tolerance) as oracle:

@@ -51,7 +51,7 @@ def trial_on_grid(
     found = _searched(objective, grid, region, start)
     if not grid.full:
         found = _free_entries(objective, grid, region, found, iterations)
-    if _told(state, found):
+    if state.knows(found):
         found = _best_untold(task, state, grid, objective, region, found)
     predicted = objective(state.x)[0] - objective(found)[0]
     return replace(move, x=found, predicted=predicted, size=region.size(found)), predicted > 0.0
@@ -115,8 +115,8 @@ def _free_entries(objective: Objective, grid: Grid, region: Region, point: Vecto
 def _best_untold(
     task: Task, state: RegionState, grid: Grid, objective: Objective, region: Region, point: Vector
 ) -> Vector:
-    around = [x for x in grid.neighbours(point, region.domain) if not _told(state, x)]
-    around = around or [x for x in grid.neighbours(state.x, region.domain) if not _told(state, x)]
+    around = [x for x in grid.neighbours(point, region.domain) if not state.knows(x)]
+    around = around or [x for x in grid.neighbours(state.x, region.domain) if not state.knows(x)]
     if not around:
         return untold_near(task, state, grid, point)
     return around[int(np.argmin([objective(x)[0] for x in around]))]
@@ -129,7 +129,7 @@ def untold_near(task: Task, state: RegionState, grid: Grid, x: Vector, others: I
     target = x
     for tries in range(_TRIES):
         point = grid.nearest(target, domain)
-        if point is not None and not _told(state, point) and point.tobytes() not in taken:
+        if point is not None and not state.knows(point) and point.tobytes() not in taken:
             return point
         reach = 1 + tries // 10
         target = x + grid.steps * draw.integers(-reach, reach + 1, x.size)
@@ -148,8 +148,4 @@ def all_untold(
 
 def surrounded(task: Task, state: RegionState, grid: Grid) -> bool:
     """Tell whether every neighbour of the centre was told, on a grid with no free entry."""
-    return grid.full and all(_told(state, x) for x in grid.neighbours(state.x, task.known.domain))
-
-
-def _told(state: RegionState, x: Vector) -> bool:
-    return state.past.index_of(x) is not None
+    return grid.full and all(state.knows(x) for x in grid.neighbours(state.x, task.known.domain))
