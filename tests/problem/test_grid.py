@@ -66,6 +66,7 @@ def test_a_problem_takes_one_step_or_one_per_entry():
     mixed = pzos.Problem(LEADER, abs, x0=[0.1, 0.2], grid=[0.25, 0.0])
     assert mixed.known().grid is mixed.grid
     assert not mixed.grid.full
+    assert mixed.with_leader(LEADER).grid.steps.tolist() == [0.25, 0.0]
     assert pzos.Problem(LEADER, abs, x0=[0.1, 0.2], grid=0).grid is None
     assert pzos.Problem(LEADER, abs, x0=[0.1, 0.2]).grid is None
 

@@ -116,6 +116,7 @@ class Problem:
             self.structure,
             self.follower_name,
             self.outcomes,
+            None if self.grid is None else self.grid.steps,
         )
 
     def known(self) -> Known:

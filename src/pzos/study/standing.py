@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pzos.base.keys import Keys
-from pzos.base.types import Query, Vector
+from pzos.base.types import Vector
 from pzos.methods.solver import AnySolver, Constrained, Outcome, State, Stop, Task
 from pzos.problem.outcomes import Outcomes
 from pzos.problem.problem import Known
@@ -108,9 +108,9 @@ class ConstrainedSelection(Selection):
         """Return how the point to return stands to the constraints; None before any answer."""
         return None if self._best is None else Standing(self._outcomes.names, self._best.excess, self.scales)
 
-    def tell(self, queries: Sequence[Query], answers: Sequence[Vector | None]) -> None:
+    def tell(self, points: Sequence[Vector], answers: Sequence[Vector | None]) -> None:
         """Take the answers of a batch."""
-        told = [(query.x, y) for query, y in zip(queries, answers, strict=True) if y is not None]
+        told = [(x, y) for x, y in zip(points, answers, strict=True) if y is not None]
         found = [_Told(x, self._known.leader.value(x, y), self._outcomes.values(x, y)) for x, y in told]
         if not found:
             return
@@ -153,7 +153,7 @@ def selection_for(task: Task, state: State) -> Selection:
     known = task.known
     if known.outcomes is not None:
         constrained = ConstrainedSelection(known, known.outcomes, task.keys)
-        constrained.tell([Query(0, k, x) for k, (x, _) in enumerate(task.told)], [y for _, y in task.told])
+        constrained.tell([x for x, _ in task.told], [y for _, y in task.told])
         return constrained
     selected = Selection(known.x0, known.sign, task.keys)
     if task.told and state.value == state.value:
