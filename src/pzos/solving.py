@@ -96,7 +96,7 @@ def solve(
         study = Study(known, solver, **settings) if path is None else Study.open(path, known, solver, **settings)
         with study, _oracle(problem.follower, seed, executor, tolerance) as oracle:
             result = drive(study, oracle, progress=progress)
-        found = explained(solver, study.state)
+        found = explained(study.solver, study.state)
         result = replace(result, explanation=". ".join(part for part in (explanation, found) if part))
         if not wanted or result.stop not in _CERTIFIED_ENDS:
             return result

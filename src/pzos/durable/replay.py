@@ -159,7 +159,7 @@ def header_of(study: Study) -> dict[str, Any]:
     }
     identity = {
         "problem": problem,
-        "solver": described if isinstance(described := describe(study.solver), dict) else {"type": described},
+        "solver": described if isinstance(described := describe(study.configured), dict) else {"type": described},
         "seed": study.task.keys.seed,
         "monitor": study.monitor,
     }

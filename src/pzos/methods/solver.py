@@ -46,12 +46,13 @@ class Stop(Enum):
 class Task:
     """What a solver is given to work on: the known part of the problem, and random numbers by address.
 
-    ``told`` are pairs of x and y*(x) that were known before the first query.
+    ``told`` are pairs of x and y*(x) that were known before the first query; those of ``old`` may no longer be true.
     """
 
     known: Known
     keys: Keys
     told: Told = ()
+    old: Told = ()
 
 
 @runtime_checkable
@@ -158,7 +159,7 @@ class Reusing(Protocol):
 
 def begin(solver: AnySolver, task: Task) -> Any:
     """Return the state before any query; InvalidInput if there are answers that the solver cannot use."""
-    if not task.told:
+    if not task.told and not task.old:
         return solver.init(task)
     if not isinstance(solver, Reusing):
         raise InvalidInput(

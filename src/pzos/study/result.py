@@ -352,7 +352,8 @@ class Result:
         table = self.answers
         if self.known is None:
             raise InvalidInput("this result knows no problem: expected that of a study; use study.result()")
-        return Task(self.known, Keys(self.seed), table.pairs())
+        told, old = table.split(self.known)
+        return Task(self.known, Keys(self.seed), told or old)
 
     def to_csv(self, path: str | Path) -> None:
         """Write the trace as CSV."""
