@@ -6,10 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from pzos.base.types import Vector, dot
+from pzos.base.types import LeaderValue, Vector, dot
 from pzos.methods.response_model.fit import Shape
 from pzos.methods.solver import Task, Told
 from pzos.methods.trust_region.state import Kind, RegionState, TrialPlan, models, point_limit
+from pzos.problem.leader import Leader
 
 _SHRINK = 0.7
 #: A trial fails if it keeps less than this share of its promise, and is far off if it loses as much as was promised.
@@ -160,13 +161,22 @@ def _judged_exact(task: Task, state: RegionState, plan: TrialPlan, told: Told) -
     return replace(state, stalled=state.stalled + 1)
 
 
+def _where_defined(leader: Leader, x: Vector, guess: Vector, told: Vector) -> LeaderValue:
+    """Return f on the model's answer, or on the answer told where f is not defined on the model's."""
+    try:
+        with np.errstate(all="ignore"):
+            return leader(x, guess)
+    except (ArithmeticError, ValueError):
+        return leader(x, told)
+
+
 def _judged_noisy(task: Task, state: RegionState, plan: TrialPlan, told: Told, points: int | None) -> RegionState:
     """Compare F by the refitted model, which averages noise out; move only if F as observed did not clearly rise."""
     leader, sign = task.known.leader, task.known.sign
     (model,) = models(task, state, points, (state.contest.winner,), plan.priors).values()
     x, y = told[0]
-    here = leader(state.x, model.clipped(state.x))
-    centre, trial = sign * here.value, sign * leader.value(x, model.clipped(x))
+    here = _where_defined(leader, state.x, model.clipped(state.x), state.past.answers[state.centre])
+    centre, trial = sign * here.value, sign * _where_defined(leader, x, model.clipped(x), y).value
     sigma = float(np.sqrt(state.variance))
     noise = sigma * float(np.sqrt(dot(here.grad_y, here.grad_y)))  # of F, to first order
     slack, slope = 0.5 * noise, state.past.steepness(state.centre, state.variance)
