@@ -237,9 +237,11 @@ def _same_batch(context: Context) -> _Panels:
         found.row.append(_until_first_ends([(runs.variant.label, x, band) for runs, x, band in labelled]))
         found.columns.update({f"pzos_b{q}_calls": calls, f"zos_b{q}_calls": their_calls} | pair.columns(f"_b{q}"))
         if q > 1:  # Q = 1 is a claim of the row above
-            curves = calls, pair.our_bands.median, their_calls, pair.their_bands.median
-            words = f"PZOS with Q = {q} is ahead of ZOS with Q = {q}"
-            found.claims.append(_per_call_claim(words, *curves, Size(len(pair.ours), 30)))
+            words, size = f"PZOS with Q = {q} is ahead of ZOS with Q = {q}", Size(len(pair.ours), 30)
+            means = calls, pair.ours.mean(axis=0), their_calls, pair.theirs.mean(axis=0)
+            medians = calls, pair.our_bands.median, their_calls, pair.their_bands.median
+            found.claims.append(_per_call_claim(words, *means, size, "means"))
+            found.claims.append(measured(_per_call_claim(words, *medians, size)))
     return found
 
 
@@ -249,11 +251,15 @@ def _until_first_ends(curves: Sequence[Curve]) -> list[Curve]:
     return [(label, x[x <= horizon], band.until(x <= horizon)) for label, x, band in curves]
 
 
-def _per_call_claim(claim: str, calls: Vector, ours: Vector, their_calls: Vector, theirs: Vector, size: Size) -> Claim:
+def _per_call_claim(
+    claim: str, calls: Vector, ours: Vector, their_calls: Vector, theirs: Vector, size: Size, kind: str = "medians"
+) -> Claim:
     grid = np.arange(12.0, min(calls[-1], their_calls[-1]) + 1.0, 6.0)
-    ahead = np.interp(grid, calls, ours) > np.interp(grid, their_calls, theirs)
+    lead = np.interp(grid, calls, ours) - np.interp(grid, their_calls, theirs)
     words = f"at {{}} counts from 12 to {grid[-1]:.0f}"
-    return everywhere(f"{claim} at equal numbers of oracle calls (medians)", _FIGURE_7, ahead, size, words)
+    if (lead <= 0).any():
+        words += f"; behind from {grid[lead <= 0][0]:.0f} calls by at most {-lead.min():.1g}"
+    return everywhere(f"{claim} at equal numbers of oracle calls ({kind})", _FIGURE_7, lead > 0, size, words)
 
 
 def calls_to(level: float, calls: Vector, curve: Vector) -> float:
