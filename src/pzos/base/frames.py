@@ -91,7 +91,8 @@ def as_bytes(array: Vector) -> bytes:
 
 def as_array(data: bytes) -> Vector:
     """Return the array of :func:`as_bytes`, read-only, because it lies in ``data`` itself."""
-    return np.frombuffer(data, dtype=_LITTLE_ENDIAN).astype(np.float64, copy=False)
+    array = np.frombuffer(data, _LITTLE_ENDIAN)
+    return array if _LITTLE_ENDIAN.isnative else array.astype(np.float64)
 
 
 # ---- files -----------------------------------------------------------------------------------------------------
@@ -121,12 +122,19 @@ def write_at(descriptor: int, at: int, data: bytes) -> None:
 def spare_study(path: str | os.PathLike[str]) -> Path:
     """Return ``path`` as a place to write something else to; InvalidInput if a study lies there."""
     place = Path(path)
-    if place.is_file():
-        with place.open("rb") as file:
-            begins = file.read(len(OLD_MARK))
-        if begins.startswith(MARK) or begins == OLD_MARK:
-            raise InvalidInput(f"{place}: holds a study or a cache: expected another name; nothing is written onto one")
+    if is_study(place):
+        raise InvalidInput(f"{place}: holds a study or a cache: expected another name; nothing is written onto one")
     return place
+
+
+def is_study(path: str | os.PathLike[str]) -> bool:
+    """Tell whether a file begins as a study or a cache does."""
+    place = Path(path)
+    if not place.is_file():
+        return False
+    with place.open("rb") as file:
+        begins = file.read(len(OLD_MARK))
+    return begins.startswith(MARK) or begins == OLD_MARK
 
 
 #: Return when what was written is on the disk.

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import csv
-import importlib
+import functools
 import json
+import operator
 import sys
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Executor
@@ -22,8 +22,10 @@ from typing import Any
 from pzos.answers.cluster import as_executor
 from pzos.answers.failures import Tolerance, TolerantOracle
 from pzos.answers.oracle import Oracle
-from pzos.base.checks import aligned, printable
-from pzos.base.errors import InvalidInput, MissingExtra
+from pzos.answers.table import Answers
+from pzos.answers.table_files import write_columns
+from pzos.base.checks import Faults, aligned, printable
+from pzos.base.errors import InvalidInput
 from pzos.base.frames import spare_study
 from pzos.base.types import Query
 from pzos.cli.description import Description, look_at, read_description
@@ -41,7 +43,6 @@ _TOLD = (
 )  # fmt: skip
 #: A study with more answers is not replayed to say how far it is: that would take seconds.
 _REPLAYED_AT_MOST = 20_000
-_TEXTS = ("purpose", "failure", "retried")
 EXAMPLE_STUDY = """\
 # A study: what is optimised, how, and until when. Change it, then: pzos init; pzos run (or pzos ask, pzos tell).
 name = "tolls"
@@ -114,6 +115,7 @@ def init(args: argparse.Namespace) -> int:
 def add_run(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of ``pzos run`` and ``pzos resume``."""
     add_study(parser)
+    add_answers(parser)
     add_running(parser)
     add_json(parser)
 
@@ -121,7 +123,7 @@ def add_run(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Make the study or go on with it; exit code 130 if it was interrupted."""
     description = read_description(args.study)
-    with oracle_of(args, description) as oracle, _opened(description, **limits_of(args)) as study:
+    with oracle_of(args, description) as oracle, _opened(description, **limits_of(args), **answers_of(args)) as study:
         result = drive(study, oracle)
         emit(args, {"study": str(description.path), **result_data(result, study.ask())}, repr(result))
     return 130 if result.stop.name == "INTERRUPTED" else 0
@@ -208,10 +210,7 @@ def export(args: argparse.Namespace) -> int:
     spare_study(args.file)
     columns = _steps_table(args.study) if args.what == "steps" else _answers_table(args.study)
     count = len(next(iter(columns.values()))) if columns else 0
-    if args.file.suffix == ".csv":
-        _write_csv(args.file, columns)
-    else:
-        _write_parquet(args.file, columns)
+    write_columns(args.file, columns)
     emit(args, {"file": str(args.file), "rows": count, "columns": list(columns)}, f"{args.file}: {count} rows")
     return 0
 
@@ -230,30 +229,6 @@ def _answers_table(study: Path) -> dict[str, list[Any]]:
         for entry in range(max((array.size for array in arrays), default=0)):
             columns[f"{letter}{entry}"] = [float(a[entry]) if entry < a.size else float("nan") for a in arrays]
     return columns
-
-
-def _write_csv(file: Path, columns: dict[str, list[Any]]) -> None:
-    with file.open("w", newline="", encoding="utf-8") as out:
-        writer = csv.writer(out, lineterminator="\n")
-        writer.writerow(columns)
-        guarded = {name: [_guarded(cell) for cell in columns[name]] for name in _TEXTS if name in columns}
-        columns = {**columns, **guarded}
-        writer.writerows(zip(*columns.values(), strict=True))  # floats come out with all their digits
-
-
-def _guarded(cell: str) -> str:
-    """Return text that no spreadsheet takes for a formula."""
-    cell = printable(cell)
-    return "'" + cell if cell.lstrip()[:1] in tuple("=+-@") else cell
-
-
-def _write_parquet(file: Path, columns: dict[str, list[Any]]) -> None:
-    try:
-        pyarrow = importlib.import_module("pyarrow")
-        parquet = importlib.import_module("pyarrow.parquet")
-    except ImportError as error:
-        raise MissingExtra("pyarrow", "parquet", "writing Parquet") from error
-    parquet.write_table(pyarrow.table(columns), file)
 
 
 # ---- pzos recover -----------------------------------------------------------------------------------------------
@@ -309,6 +284,29 @@ def add_running(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--drop", action="store_true",
                         help="go on without queries that fail for good (unbiased only if failing does not depend on "
                         "the direction)")  # fmt: skip
+
+
+def add_answers(parser: argparse.ArgumentParser) -> None:
+    """Declare which answers are known before the first query."""
+    parser.add_argument("--answers", nargs="+", type=Path, metavar="FILE",
+                        help="answers of these followers that are known already: study files, .csv or .parquet; a "
+                        "study keeps a copy of its own when it is begun")  # fmt: skip
+    parser.add_argument("--trust-since", metavar="DATE",
+                        help="answers from before this date (2026-05-01), or not of the followers of this name, may no "
+                        "longer be true and only shape the prior")  # fmt: skip
+
+
+def answers_of(args: argparse.Namespace) -> dict[str, Any]:
+    """Return the answers that were given, merged; all files that cannot be used are named at once."""
+    if not args.answers:
+        if args.trust_since is not None:
+            raise InvalidInput("--trust-since: expected answers to judge; give them with --answers FILE ...")
+        return {}
+    faults = Faults("--answers")
+    tables = [table for file in args.answers if (table := faults.made(Answers.open, file)) is not None]
+    faults.raise_if_any()
+    table = functools.reduce(operator.add, tables)
+    return {"answers": table if args.trust_since is None else table.trusting(args.trust_since)}
 
 
 def limits_of(args: argparse.Namespace) -> dict[str, Any]:

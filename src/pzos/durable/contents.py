@@ -5,35 +5,42 @@ Nothing is believed: sizes and types are checked before they are used, and a not
 
 from __future__ import annotations
 
-import contextlib
-import gc
 import json
 import struct
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
+from itertools import accumulate
 from typing import Any, NamedTuple
 
+import numpy as np
+
+from pzos.answers.table import Answers
+from pzos.base.errors import InvalidInput
 from pzos.base.frames import as_array, as_bytes
-from pzos.base.types import Purpose, Query, Response, Vector
+from pzos.base.types import Purpose, Response, Vector
 from pzos.durable.lock import holder
 from pzos.methods.solver import Stop
 from pzos.problem.leader import Leader
-from pzos.study.events import Event, is_closing, place_of, without
+from pzos.study.events import Event, Events, Row, is_closing, place_of, rows_of, without
 
 #: Written into each header; a file of another format is refused.
 FORMAT = 2
-HEADER, NOTE, ASKED, ANSWERED = b"h", b"n", b"q", b"a"
+HEADER, NOTE, ASKED, ANSWERED, GIVEN = b"h", b"n", b"q", b"a", b"g"
 _EVENTS = (ANSWERED, ASKED)
 # kind; step, index; gap, seconds, elapsed; how many bytes of purpose, x, y, failure, retried follow
 _EVENT = struct.Struct("<cqqddd5I")
 _FLOAT_BYTES = 8
-_PURPOSES = {purpose.value.encode(): purpose for purpose in Purpose}
+_PURPOSES = {purpose.value.encode(): purpose.value for purpose in Purpose}
 _STOPS = {stop.value: stop for stop in Stop}
+_UNKNOWN = float("nan")
 _NO_ANSWER = Response(0, 0, as_array(b""))
 #: How many events may be looked through for answers that were taken back; opening a file must not take for ever.
 _MOST_LOOKED_THROUGH = 10**6
 #: A header and a note are short; what is longer would take many times its size in memory.
 _MOST_JSON = 1 << 20
 _MOST_PROCESSES = 1 << 31
+_LENGTH = struct.Struct("<Q")
+_GIVEN_NUMBERS = ("x", "y", "seconds", "gap")
+_GIVEN_TEXTS = ("failure", "source", "told", "follower", "trust")
 
 
 class StoredAnswer(NamedTuple):
@@ -58,13 +65,15 @@ class Contents:
     A note has a kind: ``opened`` (by whom, on which machine), ``closed`` (why), ``withdrawn`` (which answer, and why),
     ``leader`` (its value at an answer).
     Kinds that are not known are kept, so that later versions may have more. ``events`` are what stands: without answers
-    that were taken back.
+    that were taken back. ``given`` are the answers from elsewhere that the study was begun with.
     """
 
     def __init__(self) -> None:
         self.header: dict[str, Any] | None = None
-        self.events: list[Event] = []
+        self.rows: list[Row] = []
+        self.events: Sequence[Event] = Events(self.rows)
         self.notes: list[dict[str, Any]] = []
+        self.given: Answers | None = None
         self.withdrawn = 0
         self._looked_through = 0
 
@@ -76,7 +85,7 @@ class Contents:
     @property
     def aside(self) -> int:
         """Return how many answers were set aside when one they depend on was taken back."""
-        return sum(event.aside is not None for event in self.events)
+        return sum(row[-1] is not None for row in rows_of(self.events))
 
     @property
     def difference(self) -> float:
@@ -93,6 +102,8 @@ class Contents:
             rows.append(("followers", f"{follower.get('name')!s:.80}{lacks}"))
         if self.difference:
             rows.append(("other machine", f"points moved by {self.difference:.2g} at most; the stored ones are used"))
+        if self.given is not None:
+            rows.append(("begun with", f"{len(self.given)} answers from {', '.join(dict.fromkeys(self.given.source))}"))
         if self.withdrawn:
             rows.append(("taken back", f"{self.withdrawn} answers; {self.aside} that depend on them were set aside"))
         return rows
@@ -140,7 +151,13 @@ class Contents:
         """Add what one frame says; ValueError if a study writes no such frame."""
         kind = payload[:1]
         if kind in _EVENTS:
-            _take_events(payload, self.events)
+            new = len(self.rows)
+            _take_events(payload, self.rows)
+            if isinstance(self.events, list):  # answers were taken back: what stands is no longer what was written
+                self.events.extend(Events(self.rows[new:]))
+            return
+        if kind == GIVEN:
+            self.given = unpack_given(payload[1:])
             return
         if len(payload) > _MOST_JSON:
             raise ValueError("it is longer than any header or note")
@@ -162,23 +179,12 @@ class Contents:
             raise ValueError("it takes back an answer without an address")
         if self._looked_through > _MOST_LOOKED_THROUGH:
             raise ValueError("more answers are taken back than in any study")
+        self.events = self.events if isinstance(self.events, list) else list(self.events)
         at = place_of(self.events, step, index)
         self._looked_through += len(self.events) - (at or 0)
         if at is not None:  # of a damaged file the answer itself may be lost
             self.events = without(self.events, step, index)
             self.withdrawn += 1
-
-
-@contextlib.contextmanager
-def uncollected() -> Iterator[None]:
-    """Hold off the search for cyclic garbage: events have no cycles, and there may be very many of them to look at."""
-    before = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if before:
-            gc.enable()
 
 
 def stored_answers(events: Iterable[Event]) -> list[StoredAnswer]:
@@ -230,6 +236,32 @@ def pack(event: Event) -> bytes:
     return b"".join((_EVENT.pack(kind, query.step, query.index, *numbers, *map(len, parts)), *parts))
 
 
+def pack_given(answers: Answers) -> bytes:
+    """Return the answers a study is begun with as the bytes of a frame: a copy of its own, with where they are from."""
+    texts = {name: list(getattr(answers, name)) for name in _GIVEN_TEXTS}
+    named = {name: [list(column) for column in getattr(answers, name)] for name in ("decisions", "responses")}
+    said = json.dumps({"shape": [len(answers), answers.x.shape[1], answers.y.shape[1]], **texts, **named}).encode()
+    numbers = (as_bytes(getattr(answers, name)) for name in _GIVEN_NUMBERS)
+    return b"".join((GIVEN, _LENGTH.pack(len(said)), said, *numbers))
+
+
+def unpack_given(payload: bytes) -> Answers:
+    """Return the table of :func:`pack_given`; ValueError if no study writes such a frame."""
+    (length,) = _LENGTH.unpack_from(payload)
+    begin = _LENGTH.size + length
+    try:
+        told = json.loads(payload[_LENGTH.size : begin])
+        count, wide, high = (int(size) for size in told.pop("shape"))
+        numbers = as_array(payload[begin:])
+        ends = list(accumulate((count * wide, count * high, count, count)))
+        if min(count, wide, high) < 1 or ends[-1] != numbers.size:
+            raise ValueError("its parts are not as long as it says")
+        x, y, seconds, gap, _ = np.split(numbers, ends)
+        return Answers(x.reshape(count, wide), y.reshape(count, high), seconds=seconds, gap=gap, **told)
+    except (AttributeError, InvalidInput, KeyError, RecursionError, TypeError) as error:
+        raise ValueError(f"it holds no answers: {error}") from None
+
+
 def value_of(leader: Leader, x: Vector, y: Vector) -> float | None:
     """Return f(x, y), or None where the leader cannot tell: a probe may lie outside its domain."""
     try:
@@ -243,30 +275,28 @@ def said(note: dict[str, Any]) -> bytes:
     return NOTE + json.dumps(note).encode()
 
 
-def _take_events(payload: bytes, events: list[Event]) -> None:
+def _take_events(payload: bytes, rows: list[Row]) -> None:
     """Add the events of one frame: one, or those of a batch that was answered as one."""
     at, end = 0, len(payload)
     while at < end:
         kind, step, index, gap, seconds, elapsed, in_purpose, in_x, in_y, in_failure, in_retried = _EVENT.unpack_from(
             payload, at
         )
-        purpose = at + _EVENT.size
-        x = purpose + in_purpose
-        failure = x + in_x + in_y
+        x = at + _EVENT.size + in_purpose
+        y = x + in_x
+        failure = y + in_y
         retried = failure + in_failure
-        at = retried + in_retried
-        if at > end or in_x % _FLOAT_BYTES:
+        purpose, at = _PURPOSES.get(payload[x - in_purpose : x]), retried + in_retried
+        if at > end or in_x % _FLOAT_BYTES or in_y % _FLOAT_BYTES:
             raise ValueError("its parts are not as long as it says")
-        why = _PURPOSES.get(payload[purpose:x])
-        if why is None:
+        if purpose is None:
             raise ValueError("no query is asked for such a purpose")
-        numbers, width = as_array(payload[x:failure]), in_x // _FLOAT_BYTES
-        query = Query(step, index, numbers[:width], why)
         if kind == ASKED:
-            events.append(Event(query))
-            continue
-        texts = (str(payload[failure:retried], "utf-8"), str(payload[retried:at], "utf-8")) if failure < at else ()
-        events.append(Event(query, Response(step, index, numbers[width:], gap, seconds, *texts), elapsed))
+            rows.append((step, index, purpose, payload[x:y], None, _UNKNOWN, _UNKNOWN, 0.0, "", "", None))
+        else:
+            numbers = payload[x:y], payload[y:failure], gap, seconds, elapsed
+            texts = str(payload[failure:retried], "utf-8"), str(payload[retried:at], "utf-8")
+            rows.append((step, index, purpose, *numbers, *texts, None))
 
 
 def _plain(text: str) -> bytes:

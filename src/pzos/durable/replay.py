@@ -28,9 +28,10 @@ from pzos.base.errors import DifferentStudy
 from pzos.base.fingerprint import describe, describe_function, differences, listed
 from pzos.base.threads import blas_kernels
 from pzos.base.types import Query, Vector
-from pzos.durable.contents import FORMAT, Contents, value_of
+from pzos.durable.contents import FORMAT, Contents, pack_given, value_of
 from pzos.durable.log import Log, create, open_log, read_study
 from pzos.methods.solver import Stop
+from pzos.study.events import rows_of
 
 if TYPE_CHECKING:
     from pzos.methods.solver import AnySolver
@@ -64,7 +65,8 @@ def attach(
     place = checked_path(path)
     header = header_of(study)
     new = not place.exists() and not read_only
-    log = create(place, header) if new else open_log(place, read_only=read_only)
+    given = [] if study.answers is None else [pack_given(study.answers)]
+    log = create(place, header, given) if new else open_log(place, read_only=read_only)
     try:
         log.leader = study.known.leader
         facts = {} if new else _replay(study, log, header, any_version=any_version, whole=whole)
@@ -78,6 +80,21 @@ def attach(
         raise
 
 
+def _take_given(study: Study, path: Path, contents: Contents) -> None:
+    """Let the study begin with the copy of answers in its file, whatever has become of where they were from."""
+    given = contents.given
+    if given is not None:
+        faults = Faults(str(path))
+        given.check(faults, study.known)
+        faults.raise_if_any()
+        study.begin_with(given)
+    elif study.answers is not None:
+        raise DifferentStudy(
+            f"{path}: holds a study that was begun without answers from elsewhere, and {len(study.answers)} are given: "
+            "they would change every query since; leave them out, or choose another file name"
+        )
+
+
 def _replay(study: Study, log: Log, header: dict[str, Any], *, any_version: bool, whole: bool) -> dict[str, Any]:
     """Tell the study what is in the file, if it is the same study; returns what is to be noted of this machine."""
     place, stored, machines = log.path, log.contents.header, machines_of(log.contents)
@@ -85,6 +102,7 @@ def _replay(study: Study, log: Log, header: dict[str, Any], *, any_version: bool
         compare(place, stored, header, any_version=any_version)
     if machines != [machine()]:  # here the points would show another leader; there rounding may hide it
         _compare_leader(place, study.known.leader, log.contents)
+    _take_given(study, place, log.contents)
     study.replay(log.contents.events, _judge(study, place, machines), whole=whole)
     return {"machine": machine(), "difference": study.difference} if machines[-1:] != [machine()] else {}
 
@@ -100,7 +118,7 @@ def open_whole(path: str | os.PathLike[str], known: Known, solver: AnySolver, **
     contents = read_study(path)
     identity = (contents.header or {}).get("identity", {})
     as_kept = {name: identity[name] for name in ("seed", "monitor") if name in identity}
-    last = max((event.query.step for event in contents.events), default=0)
+    last = max((row[0] for row in rows_of(contents.events)), default=0)
     study = Study(known, solver, **{**as_kept, "steps": max(last, 1), **settings})
     attach(study, path, read_only=True, whole=True)
     return study
@@ -136,11 +154,12 @@ def header_of(study: Study) -> dict[str, Any]:
         "structure": describe(known.structure),
         "leader": leader,
         **({} if known.outcomes is None else {"outcomes": list(known.outcomes.names)}),
+        **({} if known.grid is None else {"grid": describe(known.grid.steps)}),
         **({} if known.follower is None else {"follower": known.follower}),
     }
     identity = {
         "problem": problem,
-        "solver": described if isinstance(described := describe(study.solver), dict) else {"type": described},
+        "solver": described if isinstance(described := describe(study.configured), dict) else {"type": described},
         "seed": study.task.keys.seed,
         "monitor": study.monitor,
     }
@@ -289,13 +308,13 @@ class Summary(NamedTuple):
 def summary(path: str | os.PathLike[str]) -> Summary:
     """Read the counts of a study file, also while it is being written; nothing is replayed."""
     contents = read_study(path)
-    told = [event for event in contents.events if event.response is not None and event.aside is None]
+    told = [row for row in rows_of(contents.events) if row[4] is not None and row[-1] is None]
     return Summary(
         contents.header or {},
         len(told),
-        sum(event.response is not None and bool(event.response.failure) for event in told),
-        max((event.query.step for event in told), default=0),
-        max((event.elapsed for event in told), default=0.0),
+        sum(bool(row[8]) for row in told),
+        max((row[0] for row in told), default=0),
+        max((row[7] for row in told), default=0.0),
         contents.difference,
         contents.withdrawn,
         contents.aside,

@@ -24,15 +24,19 @@ import numpy as np
 import numpy.typing as npt
 
 from pzos.base.checks import Faults, at_least, checked, note_fields, one_of, positive, whole
-from pzos.base.keys import Keys, Role
+from pzos.base.keys import Role
 from pzos.base.types import LeaderValue, Matrix, Purpose, Vector, dot
 from pzos.durable.replay import summary
-from pzos.methods.estimators import Answers, Plan, TwoPointPlan, answered_pairs, of_kind, two_point_plan
+from pzos.methods.estimators import Answers, Plan, TwoPointPlan, answered_pairs, of_kind, plan_inside
+from pzos.methods.smoothing import INSIDE
 from pzos.methods.solver import Certifiable, Foresight, Task, foreseen
 from pzos.problem.leader import Leader
 from pzos.problem.problem import Known, Problem
+from pzos.problem.room import has_room
 from pzos.problem.sets import Domain, Whole
 from pzos.stationarity.bounds import CONFIDENCE, FEWEST, NormBound, norm_upper_bound
+from pzos.stationarity.multipliers import Constraints, fitted_multipliers, lagrangian
+from pzos.stationarity.neighbours import NeighbourCertificate, NeighbourSolver
 from pzos.stationarity.one_batch import BatchState, OneBatch, ask_once, report_on
 from pzos.stationarity.theory import Notion
 from pzos.study.study import Study
@@ -55,7 +59,8 @@ class Certificate:
     """What one batch of fresh directions says about x; ``print`` it for the sentence.
 
     ``partial`` and ``full`` bound the norm of one element of the partial Goldstein and of the Goldstein
-    subdifferential (plus a normal of the domain where x is constrained: ``projected``).
+    subdifferential (plus a normal of the domain where x is constrained: ``projected``). With constraints on outcomes
+    both speak of the Lagrangian, and ``constraints`` says for which multipliers.
     """
 
     x: Vector
@@ -70,6 +75,7 @@ class Certificate:
     queries: int
     projected: bool
     response_part: float
+    constraints: Constraints | None = None
 
     def bound(self, notion: Notion = "partial") -> NormBound:
         """Return the bound for one notion."""
@@ -83,6 +89,8 @@ class Certificate:
     def sentence(self) -> str:
         """Return the certified statement for the partial notion, in one line."""
         where = " over its domain" if self.projected else ""
+        if self.constraints is not None:
+            where += f" under its constraints ({self.constraints.sentence})"
         return (
             f"with {100 * self.confidence:g} % confidence x is ({self.delta:.3g}, {self.partial.upper:.3g})-partial-"
             f"Goldstein stationary{where} ({self.queries} queries)"
@@ -91,6 +99,8 @@ class Certificate:
     def __repr__(self) -> str:
         sure = f"with {100 * self.confidence:g} % confidence"
         extra = " of the problem over its domain" if self.projected else ""
+        if self.constraints is not None:
+            extra += f" under its constraints ({self.constraints.sentence})"
         return (
             f"{sure} x is ({self.delta:g}, {self.partial.upper:.4g})-partial-Goldstein stationary{extra}, and\n"
             f"{sure} x is ({self.delta:g}, {self.full.upper:.4g})-Goldstein stationary{extra}\n"
@@ -108,8 +118,9 @@ class CertificateSolver(OneBatch[Certificate]):
     bounds on the rest (:func:`fit_prediction`); "none" uses the paper's two estimates on all directions.
     ``foresee(x, at)`` predicts J' grad_y f from what was known before the batch: a model of the followers, however
     wrong, or the memory of a run. ``answer_error`` bounds the error of |y*| in the answers, if there is one: it adds
-    sqrt(d) |grad_y f| error/mu to the bound. ``projected`` allows for normals of the domain.
-    ``address`` numbers repeated certificates of one study.
+    sqrt(d) |grad_y f| error/mu to the bound. ``projected`` allows for normals of the domain. ``inside`` keeps every
+    query in the domain: near its boundary the pairs lie around another point, with a smaller mu, but within delta of x,
+    so that the statement is the same (:mod:`pzos.problem.room`). ``address`` numbers the certificates of a study.
     """
 
     delta: float = checked(positive("the radius of the subdifferential"))
@@ -121,6 +132,7 @@ class CertificateSolver(OneBatch[Certificate]):
     answer_error: float = checked(at_least(0.0, "zero or more", "try 0.0"), default=0.0)
     projected: bool = True
     address: int = 0
+    inside: bool = checked(INSIDE, default=True, later=True)
 
     def __post_init__(self) -> None:
         faults = Faults("CertificateSolver")
@@ -138,13 +150,17 @@ class CertificateSolver(OneBatch[Certificate]):
 
     def ask(self, task: Task, state: BatchState[Certificate]) -> Plan:
         """Plan x and x +- mu v for directions no run has used."""
-        return self.plan_at(task.keys, state.x)
+        return self.plan_at(task, state.x)
 
-    def plan_at(self, keys: Keys, x: Vector) -> TwoPointPlan:
+    def plan_at(self, task: Task, x: Vector) -> TwoPointPlan:
         """Plan the batch at any x."""
-        directions = [keys.direction(self.address, q, x.size, Role.CERTIFICATE) for q in range(self.directions)]
+
+        def directions(dimension: int) -> list[Vector]:
+            return [task.keys.direction(self.address, q, dimension, Role.CERTIFICATE) for q in range(self.directions)]
+
         purposes = (Purpose.ITERATE,) + (Purpose.CERTIFICATE,) * (2 * self.directions)
-        return replace(two_point_plan(x, self.mu, directions, centred=True), purposes=purposes)
+        domain = task.known.domain if self.inside else Whole()
+        return replace(plan_inside(x, self.mu, directions, domain, centred=True), purposes=purposes)
 
     def read(self, known: Known, plan: Plan, answers: Answers) -> Certificate | None:
         """Bound both norms from one batch; None if y*(x) or too many pairs failed."""
@@ -157,47 +173,89 @@ class CertificateSolver(OneBatch[Certificate]):
             return None
         error = sqrt(dot(at.grad_y, at.grad_y)) * (self.answer_error + _ROUNDING * slopes.largest_answer)
         prior = at.grad_x if self.foresee is None else at.grad_x + self.foresee(plan.x, at)
-        partial = self._bound(known, plan.x, slopes.directions, slopes.partial, prior, error)
+        partial = self._bound(known, plan, slopes.directions, slopes.partial, prior, error)
         error += _ROUNDING * slopes.largest_value
         if self.prediction == "none" and self.foresee is None:
             prior = np.zeros_like(prior)  # the paper's black-box estimate
-        full = self._bound(known, plan.x, slopes.directions, slopes.full, prior, error)
+        full = self._bound(known, plan, slopes.directions, slopes.full, prior, error)
         pilot = len(slopes.full) - full.samples
         projected = self.projected and not isinstance(known.domain, Whole)
         # E[d (D - grad_x f . v) v] = J_mu' grad_y f: its size is the natural unit of the noise.
-        known_part = np.einsum("ij,j->i", slopes.directions, at.grad_x)
-        response = gradient_samples(slopes.directions, slopes.partial - known_part, np.zeros_like(plan.x))
+        known_part = np.einsum("ij,j->i", slopes.directions, plan.coordinates(at.grad_x))
+        response = gradient_samples(slopes.directions, slopes.partial - known_part, np.zeros(plan.dimension))
         part = response.mean(axis=0)
         return Certificate(
-            plan.x, at.value, self.delta, self.mu, self.confidence, partial, full, len(slopes.full), pilot,
+            plan.x, at.value, self.delta, plan.radius, self.confidence, partial, full, len(slopes.full), pilot,
             len(plan.points), projected, sqrt(dot(part, part)),
         )  # fmt: skip
 
     def _bound(
-        self, known: Known, x: Vector, directions: Matrix, slopes: Vector, prior: Vector, error: float
+        self, known: Known, plan: TwoPointPlan, directions: Matrix, slopes: Vector, prior: Vector, error: float
     ) -> NormBound:
-        """Fix h and the normal from the pilot, then bound |E g + n| from the rest.
+        """Fix h and the normal from the pilot, then bound |E g + n| from the rest, in the directions of the plan.
 
         An error e in mu D moves E g by at most sqrt(d) e/mu, because E|u.v| <= 1/sqrt(d) for a unit vector u.
         """
+        size = plan.dimension
         constrained = self.projected and not isinstance(known.domain, Whole)
-        pilot = pilot_size(len(slopes), x.size) if self.prediction == "pilot" else 0
-        if constrained and pilot < FEWEST:
-            pilot = len(slopes) // 2
-        prediction, normal = prior, np.zeros_like(x)
+        pilot = self._pilot(len(slopes), size, self._set_aside(known))
+        prediction, normal = plan.coordinates(prior), np.zeros(size)
         if pilot and self.prediction == "pilot":
-            prediction = fit_prediction(directions[:pilot], slopes[:pilot], prior)
+            prediction = fit_prediction(directions[:pilot], slopes[:pilot], prediction)
         if constrained:
-            guess = gradient_samples(directions[:pilot], slopes[:pilot], prediction).mean(axis=0)
-            normal = known.sign * normal_near(known.domain, x, known.sign * guess, self.delta)
+            guess = plan.along(gradient_samples(directions[:pilot], slopes[:pilot], prediction).mean(axis=0))
+            found = known.sign * normal_near(known.domain, plan.x, known.sign * guess, self.delta)
+            normal = plan.coordinates(found)
         samples = gradient_samples(directions[pilot:], slopes[pilot:], prediction) + normal
-        allowance = sqrt(x.size) * error / self.mu + _ROUNDING * float(np.abs(samples).max())
+        allowance = sqrt(size) * error / plan.radius + _ROUNDING * float(np.abs(samples).max())
         predicted = self.prediction == "pilot" or self.foresee is not None
         return norm_upper_bound(samples, self.confidence, allowance, predicted=predicted)
 
+    def _pilot(self, pairs: int, dimension: int, set_aside: bool) -> int:
+        """Return how many pairs come before the bound: for the prediction, and for whatever else is set by them."""
+        pilot = pilot_size(pairs, dimension) if self.prediction == "pilot" else 0
+        return pairs // 2 if set_aside and pilot < FEWEST else pilot
+
+    def _set_aside(self, known: Known) -> bool:
+        """Tell whether something besides the prediction is set by the first pairs: a normal of the domain."""
+        return self.projected and not isinstance(known.domain, Whole)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ConstrainedCertificateSolver(CertificateSolver):
+    """The certificate of a problem with constraints on outcomes: that of its Lagrangian.
+
+    ``prices`` are multipliers found before the batch, by a run; None fits them to the first part of the batch, and the
+    bounds are taken from the rest. See :mod:`pzos.stationarity.multipliers` for what is claimed.
+    """
+
+    prices: tuple[float, ...] | None = None
+
+    def read(self, known: Known, plan: Plan, answers: Answers) -> Certificate | None:
+        """Bound the norm of an element of the subdifferential of the Lagrangian."""
+        plan, y, outcomes = of_kind(TwoPointPlan, plan), answers[0], known.outcomes
+        if y is None or outcomes is None:
+            return CertificateSolver.read(self, known, plan, answers)
+        if self.prices is None:
+            pairs = len(list(answered_pairs(plan.directions, answers[1:])))
+            pilot = self._pilot(pairs, plan.dimension, True)
+            at = known.leader(plan.x, y)
+            found = fitted_multipliers(known, outcomes, plan, at, answers, pilot, self.delta)
+        else:
+            found = np.array(self.prices)
+        plain = replace(known, leader=lagrangian(known, outcomes, found), outcomes=None)
+        certificate = CertificateSolver.read(self, plain, plan, answers)
+        if certificate is None:
+            return None
+        constraints = Constraints(outcomes.names, outcomes.values(plan.x, y), found)
+        return replace(certificate, value=known.leader.value(plan.x, y), constraints=constraints)
+
+    def _set_aside(self, known: Known) -> bool:
+        return self.prices is None or CertificateSolver._set_aside(self, known)
+
 
 class _Slopes(NamedTuple):
-    """The answered pairs: directions, D of both notions, and the largest |y| and |f| seen."""
+    """The answered pairs: directions (in the plan's coordinates), D of both notions, the largest |y| and |f| seen."""
 
     directions: Matrix
     partial: Vector
@@ -211,7 +269,7 @@ def _slopes(leader: Leader, plan: TwoPointPlan, at: LeaderValue, answers: Answer
     answer, value = 0.0, abs(at.value)
     pairs = zip(plan.directions, plan.points[1::2], plan.points[2::2], strict=True)
     for (v, ahead, behind), plus, minus in answered_pairs(pairs, answers[1:]):
-        kept.append(v)
+        kept.append(plan.coordinates(v))
         partial.append(dot(at.grad_x, v) + dot(at.grad_y, plus - minus) / (2.0 * plan.radius))
         above, below = leader.value(ahead, plus), leader.value(behind, minus)
         full.append((above - below) / (2.0 * plan.radius))
@@ -219,6 +277,12 @@ def _slopes(leader: Leader, plan: TwoPointPlan, at: LeaderValue, answers: Answer
     if len(kept) < 2 * FEWEST and len(kept) < len(plan.directions):
         return None
     return _Slopes(np.array(kept), np.array(partial), np.array(full), sqrt(answer), value)
+
+
+def kind_for(problem: Problem) -> type[CertificateSolver]:
+    """Return which certificate a problem needs."""
+    constrained = isinstance(problem, Problem) and problem.outcomes is not None
+    return ConstrainedCertificateSolver if constrained else CertificateSolver
 
 
 def certify(
@@ -233,6 +297,7 @@ def certify(
     foresee: Foresight | None = None,
     answer_error: float = 0.0,
     projected: bool = True,
+    inside: bool = True,
     seed: int = 0,
     executor: Executor | None = None,
 ) -> Certificate:
@@ -245,8 +310,8 @@ def certify(
     True
     """
     whole(FEWEST_QUERIES, "try queries=401").require("certify", "queries", queries)
-    solver = CertificateSolver(
-        delta, (int(queries) - 1) // 2, radius, confidence, prediction, foresee, answer_error, projected
+    solver = kind_for(problem)(
+        delta, (int(queries) - 1) // 2, radius, confidence, prediction, foresee, answer_error, projected, inside=inside
     )
     return report_on("certify", problem, solver, x, seed=seed, executor=executor)
 
@@ -341,17 +406,30 @@ def normal_near(domain: Domain, x: Vector, descent: Vector, delta: float) -> Vec
 # ---- certificates at the end of a run, and kept in files --------------------------------------------------------
 
 
-def ending_solver(study: Study, queries: int) -> CertificateSolver | None:
-    """Return the certificate of the point a run ended in, around what the run learned; None if it learned nothing.
+def ending_solver(study: Study, queries: int) -> OneBatch[Any] | None:
+    """Return the certificate of the point a run ended in, around what the run learned; None if it learned nothing, or
+    if the set leaves no room for probes there. On a grid it asks the neighbours.
 
     However wrong the memory of the run is, the estimate stays unbiased; where it is right, few directions do. delta is
     the radius the solver names: a hundredth of the scale of x that it found, larger under noise.
     """
-    solver = study.solver
+    solver, grid, x = study.solver, study.known.grid, ending_point(study)
+    if grid is not None:
+        on_grid = grid.full and bool((grid.rounded(x) == x).all())
+        return NeighbourSolver(queries) if on_grid else None
     delta = solver.certifying_radius(study.state) if isinstance(solver, Certifiable) else None
-    if delta is None:
+    if delta is None or not has_room(study.known.domain, x, delta):
         return None
-    return CertificateSolver(delta, (int(queries) - 1) // 2, foresee=foreseen(solver, study.task, study.state))
+    foresee, directions = foreseen(solver, study.task, study.state), (int(queries) - 1) // 2
+    if study.known.outcomes is None:
+        return CertificateSolver(delta, directions, foresee=foresee)
+    prices = tuple(study.result().multipliers.values()) or None
+    return ConstrainedCertificateSolver(delta, directions, foresee=foresee, prices=prices)
+
+
+def ending_point(study: Study) -> Vector:
+    """Return the point a run returns, which its certificate speaks of."""
+    return study.state.x if study.known.outcomes is None else study.result().x
 
 
 def place_beside(path: str | os.PathLike[str], queries: int) -> Path:
@@ -363,16 +441,18 @@ def place_beside(path: str | os.PathLike[str], queries: int) -> Path:
     return Path(f"{os.fspath(path)}.certificate-{queries}")
 
 
-def kept_beside(path: str | os.PathLike[str], study: Study) -> Certificate | None:
+def kept_beside(path: str | os.PathLike[str], study: Study) -> Certificate | NeighbourCertificate | None:
     """Return the certificate the run of ``study``, kept at ``path``, ended with; None if there is none."""
     file = place_beside(path, study.queries)
     if not file.exists():
         return None
-    directions = summary(file).header.get("identity", {}).get("solver", {}).get("directions", 0)
-    solver = ending_solver(study, 2 * int(directions) + 1)
+    described = summary(file).header.get("identity", {}).get("solver", {})
+    solver = ending_solver(study, int(described.get("queries", 2 * int(described.get("directions", 0)) + 1)))
     if solver is None:
         return None
-    return ask_once("report", study.known, solver, None, study.state.x, seed=study.task.keys.seed, path=file).report
+    return ask_once(
+        "report", study.known, solver, None, ending_point(study), seed=study.task.keys.seed, path=file
+    ).report
 
 
 def kept_at(path: str | os.PathLike[str], identity: dict[str, Any], x: Vector, problem: Problem) -> Certificate | None:
@@ -381,11 +461,13 @@ def kept_at(path: str | os.PathLike[str], identity: dict[str, Any], x: Vector, p
     ``identity`` is what the header of the file says of its study, ``x`` the first point it asked about.
     """
     described = identity.get("solver", {})
-    if not str(described.get("type", "")).endswith(".CertificateSolver") or described.get("foresee") is not None:
+    kinds = {f".{kind.__name__}": kind for kind in (CertificateSolver, ConstrainedCertificateSolver)}
+    kind = next((kinds[name] for name in kinds if str(described.get("type", "")).endswith(name)), None)
+    if kind is None or described.get("foresee") is not None:
         return None
-    names = {field.name for field in fields(CertificateSolver)} & set(described)
+    names = {field.name for field in fields(kind)} & set(described)
     settings = {name: _number(described[name]) for name in names}
-    solver = replace(CertificateSolver(delta=settings["delta"]), **settings)
+    solver = replace(kind(delta=settings["delta"]), **settings)
     return ask_once("report", problem.known(), solver, None, x, seed=identity.get("seed", 0), path=path).report
 
 

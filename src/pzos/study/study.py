@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from math import inf
 from typing import Any, Self
@@ -18,18 +18,20 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from pzos.answers.table import Answers
 from pzos.base.checks import Faults, one_of
 from pzos.base.errors import InvalidAnswer, InvalidInput, InvalidLeader
 from pzos.base.keys import Keys
 from pzos.base.types import CACHED_SECONDS, Purpose, Query, Response, Vector, all_finite
 from pzos.methods.estimators import Plan
-from pzos.methods.solver import SOLVER, AnySolver, Certifying, Informed, Outcome, State, Stop, Task
+from pzos.methods.solver import SOLVER, AnySolver, Certifying, Informed, Outcome, State, Stop, Task, begin
 from pzos.problem.problem import Known
 from pzos.study.admission import check_address, check_answer, check_known, check_same, check_taken, told_vector
-from pzos.study.events import Event, Keeper, difference, event_of, usual_answers
+from pzos.study.collected import Collected, taken_up
+from pzos.study.events import Event, Events, Keeper, Row, closes, difference, event_of, rows_of, usual_answers
 from pzos.study.limits import Limits
 from pzos.study.result import Ledger, Record, Result, Trace
-from pzos.study.rounding import LAST_DIGITS, STEPS_AGAIN, Step, shaken_points, standing_at
+from pzos.study.rounding import LAST_DIGITS, STEPS_AGAIN, Step, could_move, standing_at
 from pzos.study.standing import returned, selection_for
 
 _UNKNOWN = float("nan")
@@ -37,11 +39,6 @@ _EMPTY: Vector = np.empty(0)
 _KNOWN_BY_SOLVER = (Purpose.ITERATE, Purpose.TRIAL)
 #: (the query asked now, the point it was asked at then, their relative difference)
 _Differs = Callable[[Query, Vector, float], None]
-
-
-#: Rounding explains a difference if it was seen to make one at least this part as large.
-_WITHIN_REACH = 0.01
-
 _MONITOR = one_of((True, False))
 
 
@@ -59,7 +56,8 @@ class Study:
     9
 
     ``monitor`` asks one further query per step where the solver itself does not learn F at its iterate, and one
-    at the end; those are counted apart. Without any limit a study ends after 1000 steps.
+    at the end; those are counted apart. Without any limit a study ends after 1000 steps. ``answers`` are known before
+    the first query, to a solver that can use them.
     """
 
     def __init__(
@@ -74,19 +72,20 @@ class Study:
         target: float | None = None,
         failure_rate: float | None = None,
         monitor: bool = True,
+        answers: Answers | None = None,
     ) -> None:
         faults = Faults("Study")
         SOLVER.note(faults, "solver", solver)
-        check_known(faults, known, solver)
+        check_known(faults, known, solver, answers)
         limits = faults.made(Limits, steps, queries, seconds, target, failure_rate)
         keys = faults.made(Keys, seed)
         _MONITOR.note(faults, "monitor", monitor)
         faults.raise_if_any()
         self.known = known
-        self.solver = solver
         self.limits = limits
         self.monitor = monitor
-        self.task = Task(known, keys)
+        self.answers, self.configured = answers, solver
+        self.solver, self.task = taken_up(solver, Task(known, keys), answers)
         self._keeper: Keeper | None = None
         self._differs: _Differs | None = None
         self._replaying = False
@@ -97,14 +96,14 @@ class Study:
         """Stand at x0, before any query."""
         known = self.known
         self.trace = Trace()
-        self.state: State = self.solver.init(self.task)
+        self.state: State = begin(self.solver, self.task)
         self.queries = 0
         self.monitoring = 0
         self.failures = 0
         self.difference = 0.0
         self._scale = float(np.abs(known.x0).max())  # of all points so far
         self._last = deque[Step](maxlen=STEPS_AGAIN)  # in a replay, which may want to take them again
-        self._kept: dict[int, list[Event]] = {}  # what a replay still has for steps to come
+        self._kept: dict[int, list[Row]] = {}  # what a replay still has for steps to come
         self._aside: dict[int, list[Event]] = {}  # answers to other points, for a solver that can use them
         self._stop: Stop | None = None
         self._finished = False
@@ -117,7 +116,8 @@ class Study:
         self._ledger = Ledger()
         self._response_shape: tuple[int, ...] = ()
         self._final_value = _UNKNOWN
-        self._selected = selection_for(known, self.task.keys)
+        self._collected = Collected()
+        self._selected = selection_for(self.task, self.state)
         self._start = time.perf_counter()
 
     @classmethod
@@ -138,8 +138,7 @@ class Study:
         """
         from pzos.durable.replay import attach
 
-        study = cls(known, solver, **settings)
-        attach(study, path, read_only=read_only, any_version=any_version)
+        attach(study := cls(known, solver, **settings), path, read_only=read_only, any_version=any_version)
         return study
 
     def close(self) -> None:
@@ -215,15 +214,8 @@ class Study:
         limits = self.limits
         if limits.target is not None and self._selected.reaches(limits.target):
             return Stop.TARGET
-        if limits.steps is not None and self._step >= limits.steps:
-            return Stop.STEPS
-        if limits.queries is not None and self.queries >= limits.queries:
-            return Stop.QUERIES
-        if limits.seconds is not None and self.elapsed >= limits.seconds:
-            return Stop.SECONDS
-        if limits.fails_too_often(self.failures, self.queries + self.monitoring):
-            return Stop.FAILURES
-        return self.solver.stop(self.task, self.state)
+        reached = limits.reached(self._step, self.queries, self.elapsed, self.failures, self.monitoring)
+        return reached or self.solver.stop(self.task, self.state)
 
     def _open_batch(self, plan: Plan | None) -> None:
         """Hand out what is planned, or end the study."""
@@ -260,6 +252,7 @@ class Study:
         return self.state.value != self.state.value
 
     def _set_open(self, queries: list[Query]) -> None:
+        self._collected.take(self._open, self._answers)
         self._open = queries
         self._open_step = self._step if queries else -1
         self._answers = [None] * len(queries)
@@ -394,7 +387,8 @@ class Study:
         value, watched = outcome.value, answers[planned:]
         if watched and watched[0] is not None:
             value = self.known.leader.value(self.state.x, watched[0])
-        self._selected.tell(self._open, answers)
+        asked = [query.x for query in self._open] or [*plan.points, self.state.x][: len(answers)]
+        self._selected.tell(asked, answers)
         if self._replaying:
             self._last.append(Step(self.state, plan, answers))
         self._set_open([])
@@ -413,7 +407,7 @@ class Study:
 
     def _close_final(self, answer: Vector | None) -> Record | None:
         value = _UNKNOWN if answer is None else self.known.leader.value(self.state.x, answer)
-        self._selected.tell(self._open, [answer])
+        self._selected.tell([self.state.x], [answer])
         self._set_open([])
         self.monitoring += 1
         self._finished = True
@@ -438,6 +432,12 @@ class Study:
         self.trace.append(record)
         self._selected.consider(record)
         return record
+
+    def begin_with(self, answers: Answers) -> None:
+        """Stand before any query with these answers, of which a file kept its own copy."""
+        self.answers = answers
+        self.solver, self.task = taken_up(self.configured, self.task, answers)
+        self._begin()
 
     # ---- keeping and replaying ----------------------------------------------------------------------------
 
@@ -465,11 +465,11 @@ class Study:
         if whole:
             self._replay_limits = Limits(seconds=inf)
         learns = isinstance(self.solver, Informed)
-        for event in events:
-            if event.aside is not None and learns:
-                self._aside.setdefault(event.aside, []).append(event)
+        for row in rows_of(events):
+            if row[-1] is not None and learns:
+                self._aside.setdefault(row[-1], []).extend(Events([row]))
             else:
-                self._kept.setdefault(event.query.step, []).append(event)
+                self._kept.setdefault(row[0], []).append(row)
         self._differs = differs
         self.set_clock(0.0)
         self._resume()
@@ -480,16 +480,16 @@ class Study:
         elapsed, limits, self._replaying, self.limits = self.elapsed, self.limits, True, self._replay_limits
         try:
             while (kept := self._kept.pop(self._step, None)) and not self._finished:
-                if kept[0].closing and all(event.closing for event in kept) and not self._goes_on():
+                if closes(kept) and not self._goes_on():
                     self.limits = limits
                     self.set_clock(elapsed)
                 plan = self._next_plan()
-                for event in kept:
-                    elapsed = max(elapsed, event.elapsed)
+                for row in kept:
+                    elapsed = max(elapsed, row[7])
                 if plan is not None and self._taken_at_once(plan, kept):
                     continue
                 self._open_batch(plan)
-                for event in self._recognised(kept):
+                for event in self._recognised(Events(kept)):
                     if event.response is not None:
                         self.set_clock(event.elapsed)
                         self.receive(event.response)
@@ -503,18 +503,19 @@ class Study:
 
     def _goes_on(self) -> bool:
         """Whether the run itself, and not only what was set aside, has more for steps to come."""
-        return any(event.aside is None for kept in self._kept.values() for event in kept)
+        return any(row[-1] is None for kept in self._kept.values() for row in kept)
 
-    def _taken_at_once(self, plan: Plan, kept: list[Event]) -> bool:
+    def _taken_at_once(self, plan: Plan, kept: list[Row]) -> bool:
         """Take a step whose answers were kept in order, bit for bit and like those before: the usual case."""
         answers = usual_answers(kept, *self._batch_of(plan), self._response_shape)
         if answers is None:
             return False
-        self.set_clock(kept[-1].elapsed)
+        self.set_clock(kept[-1][7])
         self._close(plan, answers)
+        self._collected.take_again(kept)
         return True
 
-    def _recognised(self, kept: list[Event]) -> list[Event]:
+    def _recognised(self, kept: Sequence[Event]) -> list[Event]:
         """Return what was kept of the open queries, each at its place in the batch, which takes the stored points."""
         found = []
         for index, query in enumerate(self._open):
@@ -540,12 +541,9 @@ class Study:
 
     def moved_by_rounding(self, index: int, apart: float) -> bool:
         """Whether rounding alone could move the open query ``index`` as far as ``apart``, in a replay."""
-        size = max(LAST_DIGITS, self.difference)
         own = self._plan.points if self._plan is not None else (self.state.x,)
-        for points in shaken_points(self.solver, self.task, list(self._last), size):
-            if len(points) != len(own) or difference(points[index], own[index], self._scale) > _WITHIN_REACH * apart:
-                return True
-        return False
+        size, steps = max(LAST_DIGITS, self.difference), list(self._last)
+        return could_move(self.solver, self.task, steps, size, own, index, apart, self._scale)
 
     # ---- result -------------------------------------------------------------------------------------------
 
@@ -590,6 +588,9 @@ class Study:
             solver=repr(self.solver),
             explanation=explanation,
             x0=self.known.x0,
+            known=self.known,
+            told=self._collected.with_open(self._open, self._answers),
+            given=self.answers,
             ledger=self._ledger.counts(monitoring, answered),
             certificate=self.solver.certificate(self.state) if isinstance(self.solver, Certifying) else None,
             standing=standing,
