@@ -7,7 +7,7 @@ followers answer, a study that drives both, a certificate of the point it ends i
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from pzos.answers.oracle import Oracle
 from pzos.base.checks import Faults, instance_of, whole
-from pzos.base.types import Purpose
+from pzos.base.types import Purpose, Sense
 from pzos.methods.solver import AnySolver, Certifiable, Stop, explained
 from pzos.problem.follower import Follower
 from pzos.problem.leader import Leader
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from pzos.answers.failures import Tolerance
     from pzos.answers.table import Answers
+    from pzos.study.front import Front
 
 #: Ends after which there is time, and a point worth certifying.
 _CERTIFIED_ENDS = (Stop.STEPS, Stop.QUERIES, Stop.TARGET, Stop.CONVERGED)
@@ -95,7 +96,7 @@ def solve(
         study = Study(known, solver, **settings) if path is None else Study.open(path, known, solver, **settings)
         with study, _oracle(problem.follower, seed, executor, tolerance) as oracle:
             result = drive(study, oracle, progress=progress)
-        found = explained(solver, study.state)
+        found = explained(study.solver, study.state)
         result = replace(result, explanation=". ".join(part for part in (explanation, found) if part))
         if not wanted or result.stop not in _CERTIFIED_ENDS:
             return result
@@ -108,14 +109,14 @@ def _certified(
     result: Result, study: Study, oracle: Oracle, queries: int, path: str | os.PathLike[str] | None
 ) -> Result:
     """Return the result with a certificate of the point the study ended in, as far as Ctrl-C lets it come."""
-    from pzos.stationarity.certificate import ending_solver, place_beside
+    from pzos.stationarity.certificate import ending_point, ending_solver, place_beside
     from pzos.stationarity.one_batch import ask_once
 
     ending = ending_solver(study, queries)
     if ending is None:
         return result
     file = None if path is None else place_beside(path, result.queries)
-    found = ask_once("solve", study.known, ending, oracle, study.state.x, seed=result.seed, path=file)
+    found = ask_once("solve", study.known, ending, oracle, ending_point(study), seed=result.seed, path=file)
     ledger = ordered({**result.ledger, NAMES[Purpose.CERTIFICATE.value]: found.queries})
     return replace(
         result,
@@ -159,10 +160,11 @@ def minimize(
     *,
     domain: Domain | None = None,
     outcomes: Outcomes | Iterable[Outcomes] | None = None,
+    grid: npt.ArrayLike | None = None,
     **settings: Any,
 ) -> Result:
     """Minimise f(x, y*(x)) in one call; keyword arguments as for :func:`solve`."""
-    return solve(Problem(leader, follower, x0, domain, "min", outcomes=outcomes), solver, **settings)
+    return solve(Problem(leader, follower, x0, domain, "min", outcomes=outcomes, grid=grid), solver, **settings)
 
 
 def maximize(
@@ -173,7 +175,46 @@ def maximize(
     *,
     domain: Domain | None = None,
     outcomes: Outcomes | Iterable[Outcomes] | None = None,
+    grid: npt.ArrayLike | None = None,
     **settings: Any,
 ) -> Result:
     """Maximise f(x, y*(x)) in one call; keyword arguments as for :func:`solve`."""
-    return solve(Problem(leader, follower, x0, domain, "max", outcomes=outcomes), solver, **settings)
+    return solve(Problem(leader, follower, x0, domain, "max", outcomes=outcomes, grid=grid), solver, **settings)
+
+
+def front(
+    problem: Problem,
+    leaders: Sequence[Leader],
+    *,
+    senses: Sequence[Sense] | None = None,
+    queries: int = 150,
+    weights: int = 15,
+    batch: int = 1,
+    seed: int = 0,
+    executor: Executor | None = None,
+    tolerance: Tolerance | None = None,
+    path: str | os.PathLike[str] | None = None,
+    progress: bool | None = None,
+    answers: Answers | None = None,
+) -> Front:
+    """Return the front of two or three costs over the followers of ``problem``, from one memory of answers.
+
+    ``senses`` says of each leader whether it is to go down ("min") or up ("max"); by default as in the problem. So many
+    ``weights`` of the costs are followed, ``batch`` queries are asked at a time; all else is as for :func:`solve`. Set,
+    start and declared structure are the problem's; its own cost is not used.
+    """
+    from pzos.methods.front.costs import total
+    from pzos.methods.front.solver import FrontSolver
+    from pzos.study.front import front_of
+
+    require_problem("front", problem)
+    chosen = (problem.sense,) * len(leaders) if senses is None else tuple(senses)
+    solver = FrontSolver(tuple(leaders), chosen, weights, batch)
+    known = problem.with_leader(total(solver.leaders, solver.signs), sense="min").known()
+    rate = None if tolerance is None else tolerance.failure_rate
+    settings: dict[str, Any] = {"seed": seed, "queries": queries, "failure_rate": rate, "answers": answers}
+    with CtrlC():
+        study = Study(known, solver, **settings) if path is None else Study.open(path, known, solver, **settings)
+        with study, _oracle(problem.follower, seed, executor, tolerance) as oracle:
+            drive(study, oracle, progress=progress)
+        return front_of(study, explained(solver, study.state))
