@@ -96,7 +96,7 @@ def solve(
         study = Study(known, solver, **settings) if path is None else Study.open(path, known, solver, **settings)
         with study, _oracle(problem.follower, seed, executor, tolerance) as oracle:
             result = drive(study, oracle, progress=progress)
-        found = explained(solver, study.state)
+        found = explained(study.solver, study.state)
         result = replace(result, explanation=". ".join(part for part in (explanation, found) if part))
         if not wanted or result.stop not in _CERTIFIED_ENDS:
             return result
@@ -109,14 +109,14 @@ def _certified(
     result: Result, study: Study, oracle: Oracle, queries: int, path: str | os.PathLike[str] | None
 ) -> Result:
     """Return the result with a certificate of the point the study ended in, as far as Ctrl-C lets it come."""
-    from pzos.stationarity.certificate import ending_solver, place_beside
+    from pzos.stationarity.certificate import ending_point, ending_solver, place_beside
     from pzos.stationarity.one_batch import ask_once
 
     ending = ending_solver(study, queries)
     if ending is None:
         return result
     file = None if path is None else place_beside(path, result.queries)
-    found = ask_once("solve", study.known, ending, oracle, study.state.x, seed=result.seed, path=file)
+    found = ask_once("solve", study.known, ending, oracle, ending_point(study), seed=result.seed, path=file)
     ledger = ordered({**result.ledger, NAMES[Purpose.CERTIFICATE.value]: found.queries})
     return replace(
         result,
@@ -160,10 +160,11 @@ def minimize(
     *,
     domain: Domain | None = None,
     outcomes: Outcomes | Iterable[Outcomes] | None = None,
+    grid: npt.ArrayLike | None = None,
     **settings: Any,
 ) -> Result:
     """Minimise f(x, y*(x)) in one call; keyword arguments as for :func:`solve`."""
-    return solve(Problem(leader, follower, x0, domain, "min", outcomes=outcomes), solver, **settings)
+    return solve(Problem(leader, follower, x0, domain, "min", outcomes=outcomes, grid=grid), solver, **settings)
 
 
 def maximize(
@@ -174,10 +175,11 @@ def maximize(
     *,
     domain: Domain | None = None,
     outcomes: Outcomes | Iterable[Outcomes] | None = None,
+    grid: npt.ArrayLike | None = None,
     **settings: Any,
 ) -> Result:
     """Maximise f(x, y*(x)) in one call; keyword arguments as for :func:`solve`."""
-    return solve(Problem(leader, follower, x0, domain, "max", outcomes=outcomes), solver, **settings)
+    return solve(Problem(leader, follower, x0, domain, "max", outcomes=outcomes, grid=grid), solver, **settings)
 
 
 def front(

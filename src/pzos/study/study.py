@@ -27,7 +27,7 @@ from pzos.methods.estimators import Plan
 from pzos.methods.solver import SOLVER, AnySolver, Certifying, Informed, Outcome, State, Stop, Task, begin
 from pzos.problem.problem import Known
 from pzos.study.admission import check_address, check_answer, check_known, check_same, check_taken, told_vector
-from pzos.study.collected import Collected
+from pzos.study.collected import Collected, taken_up
 from pzos.study.events import Event, Events, Keeper, Row, closes, difference, event_of, rows_of, usual_answers
 from pzos.study.limits import Limits
 from pzos.study.result import Ledger, Record, Result, Trace
@@ -82,11 +82,10 @@ class Study:
         _MONITOR.note(faults, "monitor", monitor)
         faults.raise_if_any()
         self.known = known
-        self.solver = solver
         self.limits = limits
         self.monitor = monitor
-        self.answers = answers
-        self.task = Task(known, keys, () if answers is None else answers.pairs())
+        self.answers, self.configured = answers, solver
+        self.solver, self.task = taken_up(solver, Task(known, keys), answers)
         self._keeper: Keeper | None = None
         self._differs: _Differs | None = None
         self._replaying = False
@@ -388,7 +387,8 @@ class Study:
         value, watched = outcome.value, answers[planned:]
         if watched and watched[0] is not None:
             value = self.known.leader.value(self.state.x, watched[0])
-        self._selected.tell(self._open, answers)
+        asked = [query.x for query in self._open] or [*plan.points, self.state.x][: len(answers)]
+        self._selected.tell(asked, answers)
         if self._replaying:
             self._last.append(Step(self.state, plan, answers))
         self._set_open([])
@@ -407,7 +407,7 @@ class Study:
 
     def _close_final(self, answer: Vector | None) -> Record | None:
         value = _UNKNOWN if answer is None else self.known.leader.value(self.state.x, answer)
-        self._selected.tell(self._open, [answer])
+        self._selected.tell([self.state.x], [answer])
         self._set_open([])
         self.monitoring += 1
         self._finished = True
@@ -435,7 +435,8 @@ class Study:
 
     def begin_with(self, answers: Answers) -> None:
         """Stand before any query with these answers, of which a file kept its own copy."""
-        self.answers, self.task = answers, replace(self.task, told=answers.pairs())
+        self.answers = answers
+        self.solver, self.task = taken_up(self.configured, self.task, answers)
         self._begin()
 
     # ---- keeping and replaying ----------------------------------------------------------------------------
