@@ -30,7 +30,7 @@ from pzos.durable.contents import FORMAT, HEADER, Contents, pack, packed, said, 
 from pzos.durable.lock import BINARY, busy, holder, let_go, lock_out_writers, open_to_read, open_to_write
 from pzos.durable.old_format import read_old
 from pzos.problem.leader import Leader
-from pzos.study.events import Event, without
+from pzos.study.events import Event
 
 
 class Log:
@@ -45,6 +45,7 @@ class Log:
         self._owner = os.getpid()
         self._study, self._number, self._last, self._end, self._torn = b"", 0, NOTHING_BEFORE, 0, b""
         self._asked: dict[tuple[int, int], Query] = {}
+        self._issued: list[Query] = []  # those the file does not have yet
         self._step, self._told = -1, dict[tuple[int, Purpose, bytes], Response]()
         self._answers = 0  # told so far
         self.leader: Leader | None = None
@@ -100,6 +101,11 @@ class Log:
         """Remember queries that were handed out; those still open when the study is closed are kept with it."""
         self._asked = {(query.step, query.index): query for query in queries}
 
+    def issued(self, query: Query) -> None:
+        """Remember a query with a number of its own; it is written with the next answer, before it, or at the end."""
+        if not self.read_only:
+            self._issued.append(query)
+
     def append(self, query: Query, response: Response, elapsed: float) -> None:
         """Write one answer or failure with the point it was asked at, and return when it is on the disk."""
         self._require_writing()
@@ -109,7 +115,9 @@ class Log:
         told = self._told.get(key)
         if told is None:
             self._answers += 1
-            self.write([pack(Event(query, response, elapsed)), *self._witnessed(query, response)])
+            before = [pack(Event(issued)) for issued in self._issued]
+            self.write([*before, pack(Event(query, response, elapsed)), *self._witnessed(query, response)])
+            self._issued.clear()
             self._told[key] = response
             self._asked.pop(query[:2], None)
         elif (as_bytes(told.y), told.failure) != (as_bytes(response.y), response.failure):
@@ -147,7 +155,8 @@ class Log:
         again = Contents()
         for frame in scan(read_from(self._descriptor, 0)[: self._end]):
             again.take(frame.payload)
-        left = without(again.events, step, index)
+        left = again.without(step, index)
+        self._issued.clear()
         self.note("withdrawn", step=step, index=index, why=why)
         self._told.clear()
         return left
@@ -235,6 +244,7 @@ class Log:
         if self._finalizer.alive and self._noted and self._owner == os.getpid():
             known = {(event.query[:2], as_bytes(event.query.x)) for event in self._last_asked()}
             asked = [query for query in self._asked.values() if (query[:2], as_bytes(query.x)) not in known]
+            asked += self._issued
             closed = {"kind": "closed", **({"stop": stop} if stop else {})}
             try:
                 self.write([*(pack(Event(query)) for query in asked), said(closed)])

@@ -99,7 +99,7 @@ def open_whole(path: str | os.PathLike[str], known: Known, solver: AnySolver, **
 
     contents = read_study(path)
     identity = (contents.header or {}).get("identity", {})
-    as_kept = {name: identity[name] for name in ("seed", "monitor") if name in identity}
+    as_kept = {name: identity[name] for name in ("seed", "monitor", "order") if name in identity}
     last = max((event.query.step for event in contents.events), default=0)
     study = Study(known, solver, **{**as_kept, "steps": max(last, 1), **settings})
     attach(study, path, read_only=True, whole=True)
@@ -142,6 +142,7 @@ def header_of(study: Study) -> dict[str, Any]:
         "solver": described if isinstance(described := describe(study.solver), dict) else {"type": described},
         "seed": study.task.keys.seed,
         "monitor": study.monitor,
+        **({} if study.order == "asked" else {"order": study.order}),
     }
     made = {"created": time.strftime("%Y-%m-%dT%H:%M:%S%z"), "platform": platform.platform()}
     versions = {"pzos": pzos.__version__, "python": platform.python_version(), **machine()}

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from pzos.base.types import Vector
 from pzos.methods.estimators import Answers, Plan
-from pzos.methods.solver import AnySolver, State, Task
+from pzos.methods.solver import AnySolver, Proposing, State, Task
 from pzos.problem.leader import Leader
 
 #: What counts as the last digits where no larger difference was seen.
@@ -40,7 +40,7 @@ class Step(NamedTuple):
 def shaken_points(solver: AnySolver, task: Task, steps: Sequence[Step], size: float) -> Iterator[tuple[Vector, ...]]:
     """Yield what ``solver`` would ask after these steps (none: at the start), for several changes of ``size``."""
     for trial in range(_TRIALS):
-        shaky = replace(task, known=replace(task.known, leader=_shaken_leader(task.known.leader, size, trial)))
+        shaky = _shaken_task(task, size, trial)
         again = steps[-(1 << trial % _LENGTHS) :]
         state = again[0].state if again else solver.init(shaky)
         for _, taken, answers in again:
@@ -52,6 +52,19 @@ def shaken_points(solver: AnySolver, task: Task, steps: Sequence[Step], size: fl
         else:
             plan = solver.ask(shaky, state)
         yield plan.points
+
+
+def shaken_proposals(
+    solver: Proposing, task: Task, taken: Sequence[Step], state: State, pending: Sequence[Plan], size: float
+) -> Iterator[Vector]:
+    """Yield where ``solver`` would ask next while ``pending`` are open, if the answers ``taken`` were changed so."""
+    for trial in range(_TRIALS):
+        shaky = _shaken_task(task, size, trial)
+        again = taken[-(1 << trial % _LENGTHS) :]
+        moved = again[0].state if again else state
+        for _, plan, (answer,) in again:
+            moved, _ = solver.take(shaky, moved, plan, None if answer is None else shaken(answer, size, trial))
+        yield solver.propose(shaky, moved, pending).points[0]
 
 
 def shaken(vector: Vector, size: float, trial: int) -> Vector:
@@ -75,6 +88,10 @@ def standing_at(x: Vector, plan: Any, state: Any) -> tuple[Any, Any]:
     else:
         return plan, state
     return replace(plan, x=x) if getattr(plan, "x", None) is state.x else plan, moved
+
+
+def _shaken_task(task: Task, size: float, trial: int) -> Task:
+    return replace(task, known=replace(task.known, leader=_shaken_leader(task.known.leader, size, trial)))
 
 
 def _shaken_leader(leader: Leader, size: float, trial: int) -> Leader:

@@ -10,10 +10,10 @@ from __future__ import annotations
 import os
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 from math import inf
-from typing import Any, Self
+from typing import Any, Literal, Self, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -23,25 +23,25 @@ from pzos.base.errors import InvalidAnswer, InvalidInput, InvalidLeader
 from pzos.base.keys import Keys
 from pzos.base.types import CACHED_SECONDS, Purpose, Query, Response, Vector, all_finite
 from pzos.methods.estimators import Plan
-from pzos.methods.solver import SOLVER, AnySolver, Certifying, Informed, Outcome, State, Stop, Task
+from pzos.methods.solver import SOLVER, AnySolver, Certifying, Informed, Outcome, Proposing, State, Stop, Task
 from pzos.problem.problem import Known
 from pzos.study.admission import check_address, check_answer, check_known, check_same, check_taken, told_vector
-from pzos.study.events import Event, Keeper, difference, event_of, is_answer_to
+from pzos.study.events import Differs, Event, Keeper, difference, event_of, is_answer_to
 from pzos.study.limits import Limits
 from pzos.study.result import Ledger, Record, Result, Selection, Trace
 from pzos.study.rounding import LAST_DIGITS, STEPS_AGAIN, Step, shaken_points, standing_at
 
+Order = Literal["asked", "told"]
 _UNKNOWN = float("nan")
 _EMPTY: Vector = np.empty(0)
 _KNOWN_BY_SOLVER = (Purpose.ITERATE, Purpose.TRIAL)
-#: (the query asked now, the point it was asked at then, their relative difference)
-_Differs = Callable[[Query, Vector, float], None]
-
 
 #: Rounding explains a difference if it was seen to make one at least this part as large.
-_WITHIN_REACH = 0.01
+WITHIN_REACH = 0.01
 
 _MONITOR = one_of((True, False))
+#: Whether answers are taken batch by batch, as they were asked for, or each whenever it is told.
+ORDER = one_of(("asked", "told"), "leave it out to wait for every answer of a batch")
 
 
 class Study:
@@ -58,8 +58,17 @@ class Study:
     9
 
     ``monitor`` asks one further query per step where the solver itself does not learn F at its iterate, and one
-    at the end; those are counted apart. Without any limit a study ends after 1000 steps.
+    at the end; those are counted apart. Without any limit a study ends after 1000 steps. With ``order="told"`` a query
+    is to be had at any time (:meth:`ask_one`), from a solver that can propose; any other waits for its batches.
     """
+
+    def __new__(cls, known: Any, solver: Any, *, order: Any = "asked", **_: Any) -> Self:
+        """Make the kind of study that takes answers in this order."""
+        if order == "told" and isinstance(solver, Proposing):
+            from pzos.study.in_any_order import InAnyOrder
+
+            return cast("Self", super().__new__(InAnyOrder))
+        return super().__new__(cls)
 
     def __init__(
         self,
@@ -73,6 +82,7 @@ class Study:
         target: float | None = None,
         failure_rate: float | None = None,
         monitor: bool = True,
+        order: Order = "asked",
     ) -> None:
         faults = Faults("Study")
         check_known(faults, known)
@@ -80,14 +90,16 @@ class Study:
         limits = faults.made(Limits, steps, queries, seconds, target, failure_rate)
         keys = faults.made(Keys, seed)
         _MONITOR.note(faults, "monitor", monitor)
+        ORDER.note(faults, "order", order)
         faults.raise_if_any()
         self.known = known
         self.solver = solver
         self.limits = limits
         self.monitor = monitor
+        self.order: Order = order if isinstance(solver, Proposing) else "asked"
         self.task = Task(known, keys)
         self._keeper: Keeper | None = None
-        self._differs: _Differs | None = None
+        self._differs: Differs | None = None
         self._replaying = False
         self._replay_limits = replace(limits, seconds=inf)
         self._begin()
@@ -112,6 +124,7 @@ class Study:
         self._open_step = -1
         self._answers: list[Response | None] = []
         self._missing = 0
+        self._handed_out: set[tuple[int, int]] = set()
         self._step = 0
         self._ledger = Ledger()
         self._response_shape: tuple[int, ...] = ()
@@ -202,24 +215,35 @@ class Study:
             return list(self._open)
         return [query for query in self._open if answers[query.index] is None]
 
+    def ask_one(self) -> Query | None:
+        """Return an open query that this did not return before; None as long as answers are missing, or at the end."""
+        query = next((query for query in self.ask() if query[:2] not in self._handed_out), None)
+        if query is not None:
+            self._handed_out.add(query[:2])
+        return query
+
     def batch(self) -> list[Query]:
         """Return all queries of the open batch, those already answered included."""
         self.ask()
         return list(self._open)
 
     def _limit_reached(self) -> Stop | None:
-        limits = self.limits
+        limits, (steps, queries) = self.limits, self._counted()
         if limits.target is not None and self.known.sign * (self._selected.best_value - limits.target) <= 0:
             return Stop.TARGET
-        if limits.steps is not None and self._step >= limits.steps:
+        if limits.steps is not None and steps >= limits.steps:
             return Stop.STEPS
-        if limits.queries is not None and self.queries >= limits.queries:
+        if limits.queries is not None and queries >= limits.queries:
             return Stop.QUERIES
         if limits.seconds is not None and self.elapsed >= limits.seconds:
             return Stop.SECONDS
         if limits.fails_too_often(self.failures, self.queries + self.monitoring):
             return Stop.FAILURES
         return self.solver.stop(self.task, self.state)
+
+    def _counted(self) -> tuple[int, int]:
+        """Return how many steps and queries count against the limits."""
+        return self._step, self.queries
 
     def _open_batch(self, plan: Plan) -> None:
         step = self._step
@@ -268,13 +292,18 @@ class Study:
         The same answer twice is ignored. A different one, one to a query that is not open, a wrong shape or a
         number that is not finite is an error, and changes nothing.
         """
-        check_address(query, self._open, self._open_step)
+        check_address(query, self._own)
         return self.receive(Response(query.step, query.index, told_vector(query, y), gap, seconds))
 
     def fail(self, query: Query | Response, reason: str) -> Record | None:
         """Record that ``query`` will get no answer; the solver goes on with the answers there are."""
-        check_address(query, self._open, self._open_step)
+        check_address(query, self._own)
         return self.receive(Response(query.step, query.index, _EMPTY, failure=reason or "no reason given"))
+
+    def _own(self, address: Query | Response) -> Query | None:
+        """Return the open query that has this address."""
+        known = address.step == self._open_step and 0 <= address.index < len(self._open)
+        return self._open[address.index] if known else None
 
     def receive(self, response: Response) -> Record | None:
         """Take a response as an oracle gives it (its array is kept, not copied, and made read-only).
@@ -332,7 +361,9 @@ class Study:
         """Refuse an answer that could not be taken; changes nothing, so that whoever asked may ask once more."""
         if not response.failure:
             check_answer(response, self._response_shape)
-            check_taken(self.known.leader, self.state.x, self._open[response.index], response.y)
+            own = self._own(response)
+            if own is not None:
+                check_taken(self.known.leader, self.state.x, own, response.y)
 
     def keep_together(self, responses: list[Response]) -> None:
         """Keep answers that came as one, all or none of them; each is still to be received."""
@@ -348,7 +379,7 @@ class Study:
         that were asked for on its ground are known: to a solver that learns from answers anywhere, and to every solver
         that asks at one of their points again. A study in memory remembers the answers of the open batch only.
         """
-        check_address(query, self._open, self._open_step)
+        check_address(query, self._own)
         if self._keeper is not None:
             left = self._keeper.withdraw(query.step, query.index, why)
             self._begin()
@@ -442,7 +473,7 @@ class Study:
         self._keeper = keeper
         keeper.asked([query for query in self._open if self._answers[query.index] is None])
 
-    def replay(self, events: Iterable[Event], differs: _Differs | None = None, *, whole: bool = False) -> float:
+    def replay(self, events: Iterable[Event], differs: Differs | None = None, *, whole: bool = False) -> float:
         """Rebuild a fresh study from what was kept of it, in any order; returns the largest :attr:`difference`.
 
         Answers belong to the points they were asked at: where this study computes other bits, the stored point is
@@ -538,7 +569,7 @@ class Study:
         size = max(LAST_DIGITS, self.difference)
         own = self._plan.points if self._plan is not None else (self.state.x,)
         for points in shaken_points(self.solver, self.task, list(self._last), size):
-            if len(points) != len(own) or difference(points[index], own[index], self._scale) > _WITHIN_REACH * apart:
+            if len(points) != len(own) or difference(points[index], own[index], self._scale) > WITHIN_REACH * apart:
                 return True
         return False
 
