@@ -11,7 +11,8 @@ import numpy as np
 from scipy.optimize import nnls
 
 from pzos.base.types import Matrix, Vector
-from pzos.problem.sets import Box, Budget, Domain, Nonnegative, Polyhedron, Product, Simplex, Whole
+from pzos.problem.polyhedra import Polyhedron
+from pzos.problem.sets import Box, Budget, Domain, Nonnegative, Product, Simplex, Whole
 
 
 def constraints(domain: Domain, d: int) -> tuple[Matrix, Vector]:

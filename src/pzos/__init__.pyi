@@ -9,9 +9,21 @@ from .problem.leader import (
     Leader as Leader,
     leader_from_functions as leader_from_functions,
 )
-from .problem.autodiff import leader_from_jax as leader_from_jax, leader_from_torch as leader_from_torch
+from .problem.autodiff import (
+    leader_from_jax as leader_from_jax,
+    leader_from_torch as leader_from_torch,
+    outcomes_from_jax as outcomes_from_jax,
+    outcomes_from_torch as outcomes_from_torch,
+)
 from .problem.follower import Answer as Answer, batched as batched, seeded as seeded
+from .problem.outcomes import (
+    caps as caps,
+    Outcomes as Outcomes,
+    outcomes_from_functions as outcomes_from_functions,
+)
 from .problem.problem import Known as Known, Problem as Problem
+from .problem.intersections import Intersection as Intersection
+from .problem.polyhedra import Polyhedron as Polyhedron
 from .problem.sets import (
     Ball as Ball,
     Box as Box,
@@ -32,6 +44,7 @@ from .problem.structure import (
 # Solve it: in one call, or by hand
 from .solving import maximize as maximize, minimize as minimize, solve as solve
 from .study.study import Study as Study
+from .study.standing import Standing as Standing
 from .study.run import drive as drive, iterate as iterate
 from .study.result import Record as Record, Result as Result, Trace as Trace
 from .methods.solver import Stop as Stop
@@ -40,6 +53,8 @@ from .methods.solver import Stop as Stop
 from .methods.smoothing import PZOS as PZOS, ZOS as ZOS
 from .methods.memory import MemoryPZOS as MemoryPZOS, SecantPZOS as SecantPZOS
 from .methods.trust_region.solver import CompositeTrustRegion as CompositeTrustRegion
+from .methods.trust_region.constrained import ConstrainedTrustRegion as ConstrainedTrustRegion
+from .methods.penalty import ExactPenalty as ExactPenalty
 
 # What methods are built from
 from .methods.steps import Constant as Constant, Diminishing as Diminishing, DoG as DoG, DoWG as DoWG

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from pzos.base.errors import InvalidInput
@@ -62,3 +63,16 @@ def test_without_a_solver_the_default_is_taken_whatever_the_limits(tmp_path):
     assert read_description(toml).solver == first
     toml.write_text(text + '[solver]\nkind = "PZOS"\n')
     assert read_description(toml).solver == PZOS()
+
+
+def test_sets_within_sets(tmp_path):
+    (tmp_path / "chosen.py").write_text(MODEL)
+    toml = tmp_path / "sets.toml"
+    text = 'leader = "chosen:leader"\nx0 = [0.2, 0.3]\n[set]\nkind = "Intersection"\n'
+    sets = '[[set.sets]]\nkind = "Box"\nlower = 0.0\nupper = 1.0\n'
+    toml.write_text(text + sets + '[[set.sets]]\nkind = "Polyhedron"\nA = [[1.0, 1.0]]\nb = [1.0]\n')
+    domain = read_description(toml).problem.domain
+    np.testing.assert_allclose(domain.project(np.array([2.0, 2.0])), [0.5, 0.5])
+    toml.write_text(text + sets + '[[set.sets]]\nkind = "Square"\n')
+    with pytest.raises(InvalidInput, match=r"set.sets\[1\].kind = 'Square': expected a name of pzos"):
+        read_description(toml)

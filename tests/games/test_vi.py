@@ -11,7 +11,8 @@ from pzos.games.routing import RoutingGame
 from pzos.games.security import SecurityGame
 from pzos.games.vi import VariationalInequality, variational_follower
 from pzos.problem.leader import leader_from_functions
-from pzos.problem.sets import Ball, Box, Budget, Domain, Nonnegative, Polyhedron, Product, Simplex, Whole
+from pzos.problem.polyhedra import Polyhedron
+from pzos.problem.sets import Ball, Box, Budget, Domain, Nonnegative, Product, Simplex, Whole
 
 SETTINGS = settings(max_examples=25, deadline=None)
 

@@ -71,6 +71,8 @@ SOLVERS = (
     CompositeTrustRegion(points=4, radius=0.3, iterations=5),
     CompositeTrustRegion(noisy=True),
     CompositeTrustRegion(noisy=False),
+    pzos.ConstrainedTrustRegion(risk=0.1),
+    pzos.ExactPenalty(MemoryPZOS()),
     pzos.StopWhenStationary(PZOS(step=0.02), delta=0.1, epsilon=0.3, first=16),
 )
 

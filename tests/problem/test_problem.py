@@ -189,3 +189,10 @@ def test_a_set_of_ones_own() -> None:
     assert np.all(result.x % 2 == 0)
     with pytest.raises(InvalidInput, match="domain: too many"):
         problem(x0=np.zeros(9), domain=Even())
+
+
+def test_a_start_outside_is_told_the_nearest_point():
+    domain = pzos.Intersection([pzos.Box(0.0, 1.0), pzos.Polyhedron(A=[[1.0, 1.0]], b=[1.0])])
+    leader = pzos.leader_from_functions(lambda x, y: 0.0, lambda x, y: 0 * x, lambda x, y: 0 * y)
+    with pytest.raises(pzos.InvalidInput, match=r"x0 = .*from domain.project\(x0\) = array\(\[0.5, 0.5\]\)"):
+        pzos.Problem(leader, abs, x0=[2.0, 2.0], domain=domain)

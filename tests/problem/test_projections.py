@@ -12,8 +12,9 @@ from scipy.optimize import minimize
 from nearest import constraints, nearest
 from pzos.base.errors import NotConverged
 from pzos.base.types import Vector
+from pzos.problem.polyhedra import Polyhedron
 from pzos.problem.projections import HalfSpaces, onto_sum, project_near, projector_for
-from pzos.problem.sets import Ball, Box, Budget, Domain, Nonnegative, Polyhedron, Product, Simplex, Whole
+from pzos.problem.sets import Ball, Box, Budget, Domain, Nonnegative, Product, Simplex, Whole
 
 SETS = (Simplex(2.0), Budget(2.0), Ball(np.full(5, 0.1), 0.7), Box(-0.3, 0.4), Nonnegative())
 SETTINGS = settings(max_examples=60, deadline=None)

@@ -15,8 +15,9 @@ import pzos
 from nearest import constraints, nearest
 from pzos.base.errors import InvalidInput
 from pzos.base.types import Vector
+from pzos.problem.polyhedra import Polyhedron
 from pzos.problem.projections import projector_for
-from pzos.problem.sets import Ball, Box, Budget, Domain, Polyhedron, Product, Simplex
+from pzos.problem.sets import Ball, Box, Budget, Domain, Product, Simplex
 
 NUMBERS = st.floats(-1e6, 1e6, allow_nan=False, allow_subnormal=False)
 SIZES = st.floats(1e-3, 1e3)
@@ -36,7 +37,20 @@ def polyhedron(draw: Any, d: int) -> Polyhedron:
     return Polyhedron(A, A @ inside + slack, C, C @ inside)
 
 
-KINDS = ("whole", "nonnegative", "box", "open box", "simplex", "budget", "ball", "polyhedron", "product")
+def intersection(draw: Any, d: int) -> pzos.Intersection:
+    """Draw sets around a point of their own: flat ones, at times with a ball."""
+    inside = draw(arrays(np.float64, d, elements=st.integers(-2, 2).map(float)))
+    A = draw(arrays(np.float64, (2, d), elements=st.integers(-2, 2).map(float)))
+    sets: list[Domain] = [Polyhedron(A, A @ inside + draw(st.sampled_from([0.0, 1.0])))]
+    sets.append(Box(inside - 1.0, inside + draw(st.floats(0.0, 2.0))))
+    if draw(st.booleans()):
+        sets.append(Ball(inside, draw(st.floats(0.5, 2.0))))
+    return pzos.Intersection(sets)
+
+
+KINDS = (
+    "whole", "nonnegative", "box", "open box", "simplex", "budget", "ball", "polyhedron", "intersection", "product",
+)  # fmt: skip
 
 
 def some_set(draw: Any, d: int, kinds: tuple[str, ...]) -> Domain:
@@ -50,6 +64,8 @@ def some_set(draw: Any, d: int, kinds: tuple[str, ...]) -> Domain:
         return (pzos.Simplex if kind == "simplex" else pzos.Budget)(draw(SIZES))
     if kind == "polyhedron":
         return polyhedron(draw, d)
+    if kind == "intersection":
+        return intersection(draw, d)
     if kind == "product":
         cut = draw(st.integers(1, max(1, d - 1)))
         sizes = [cut, d - cut] if d > cut else [cut]

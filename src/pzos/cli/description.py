@@ -15,24 +15,25 @@ import importlib.util
 import inspect
 import sys
 import tomllib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pzos
+from pzos.answers.crew import COUNT
 from pzos.base.checks import Faults, instance_of
 from pzos.base.errors import InvalidInput
-from pzos.durable.replay import open_whole
+from pzos.durable.replay import kept_in, open_whole
 from pzos.methods.default import choose
 from pzos.problem.follower import Nobody
 from pzos.problem.leader import Leader
 from pzos.problem.problem import Problem, require_problem
 from pzos.problem.sets import Domain
-from pzos.study.study import Study
+from pzos.study.study import ORDER, Order, Study
 
 _LIMITS = ("steps", "queries", "seconds", "target", "failure_rate")
 _PROBLEM_KEYS = ("leader", "follower", "follower_name", "x0", "set", "sense", "name")
-_KEYS = {*_PROBLEM_KEYS, *_LIMITS, "problem", "solver", "seed", "monitor", "study"}
+_KEYS = {*_PROBLEM_KEYS, *_LIMITS, "problem", "solver", "seed", "monitor", "order", "workers", "study"}
 _BY_HAND = Nobody("this study names no follower: answer its queries with  pzos ask  and  pzos tell")
 _TEXTS = ("leader", "problem", "name", "study", "follower_name")
 _TEXT = instance_of(str, "text", "put it in quotes")
@@ -58,6 +59,20 @@ class Description(Source):
     problem: Problem
     has_follower: bool
     by_default: bool
+    workers: int | None = None
+
+    def answered_by(self, workers: int | None, order: Order | None = None) -> Description:
+        """Return the description with batches for so many workers, if the default method makes them.
+
+        A study that was begun keeps its order, unless another is asked for, and its batches; with ``order = "told"``
+        there are none.
+        """
+        kept = kept_in(self.path)
+        settings = {"order": kept.order or "asked", **self.settings, **({} if order is None else {"order": order})}
+        if not self.by_default:
+            return replace(self, settings=settings)
+        batch = kept.batch or (1 if settings["order"] == "told" else workers or 1)
+        return replace(self, settings=settings, solver=choose(self.problem.known(), batch=batch)[0])
 
 
 def read_description(path: Path) -> Description:
@@ -74,13 +89,18 @@ def read_description(path: Path) -> Description:
     folder = path.resolve().parent
     problem, has_follower = _problem(table, folder, str(path))
     by_default = "solver" not in table
-    # The choice does not depend on the limits, which may change between sessions: the study stays the same.
-    solver = choose(problem.known())[0] if by_default else made_from(table["solver"], str(path), "solver")
-    faults.check(hasattr(solver, "ask"), "solver", table.get("solver"), "a solver", 'try kind = "PZOS"')
-    faults.raise_if_any()
-    settings = {key: table[key] for key in (*_LIMITS, "seed", "monitor") if key in table}
     place = folder / table.get("study", path.stem + ".study")
-    return Description(place, problem, solver, settings, has_follower, by_default)
+    settings = {key: table[key] for key in (*_LIMITS, "seed", "monitor", "order") if key in table}
+    # The choice does not depend on the limits, which may change between sessions: the study stays the same.
+    solver = None if by_default else made_from(table["solver"], str(path), "solver")
+    workers = table.get("workers")
+    COUNT.note(faults, "workers", workers)
+    ORDER.note(faults, "order", table.get("order", "asked"))
+    faults.raise_if_any()
+    found = Description(place, problem, solver, settings, has_follower, by_default, workers).answered_by(workers)
+    faults.check(hasattr(found.solver, "ask"), "solver", table.get("solver"), "a solver", 'try kind = "PZOS"')
+    faults.raise_if_any()
+    return found
 
 
 def _table(path: Path) -> dict[str, Any]:
@@ -169,15 +189,20 @@ def made_from(entry: Any, where: str, key: str) -> Any:
     kind = getattr(pzos, str(entry["kind"]), None)
     if not isinstance(kind, type):
         raise InvalidInput(f"{where}: {key}.kind = {entry['kind']!r}: expected a name of pzos; check the spelling")
-    options = {
-        name: made_from(value, where, f"{key}.{name}") if isinstance(value, dict) and "kind" in value else value
-        for name, value in entry.items()
-        if name != "kind"
-    }
+    options = {name: _option(value, where, f"{key}.{name}") for name, value in entry.items() if name != "kind"}
     try:
         return kind(**options)
     except TypeError as error:
         raise InvalidInput(f"{where}: {key}: {error}; see pzos.{entry['kind']} for what it takes") from None
+
+
+def _option(value: Any, where: str, key: str) -> Any:
+    """Return a value, or what it describes if it is a table with a kind, or a list of such tables."""
+    if isinstance(value, dict) and "kind" in value:
+        return made_from(value, where, key)
+    if isinstance(value, list) and value and all(isinstance(one, dict) for one in value):
+        return [made_from(one, where, f"{key}[{k}]") for k, one in enumerate(value)]
+    return value
 
 
 def load(name: Any, folder: Path) -> Any:

@@ -32,6 +32,9 @@ from pzos.durable.old_format import read_old
 from pzos.problem.leader import Leader
 from pzos.study.events import Event
 
+#: A header is shorter.
+_HEADER_BYTES = 1 << 21
+
 
 class Log:
     """One study file, open for writing or (``read_only``) for looking on while another writes."""
@@ -342,6 +345,18 @@ def read_study(path: str | os.PathLike[str]) -> Contents:
     log = open_log(Path(path), read_only=True)
     log.close()
     return log.contents
+
+
+def header_at(path: Path) -> dict[str, Any] | None:
+    """Return the header at the beginning of a study file, without reading the rest; None if there is none."""
+    with path.open("rb") as file:
+        beginning, found = file.read(_HEADER_BYTES), Contents()
+    with contextlib.suppress(ValueError, struct.error):
+        for frame in scan(beginning):
+            if frame.start == 0:
+                found.take(frame.payload)
+            break
+    return found.header
 
 
 def _writer_of(path: Path) -> dict[str, Any]:

@@ -29,13 +29,13 @@ from pzos.base.fingerprint import describe, describe_function, differences, list
 from pzos.base.threads import blas_kernels
 from pzos.base.types import Query, Vector
 from pzos.durable.contents import FORMAT, Contents, value_of
-from pzos.durable.log import create, open_log, read_study
+from pzos.durable.log import create, header_at, open_log, read_study
 
 if TYPE_CHECKING:
     from pzos.methods.solver import AnySolver
     from pzos.problem.leader import Leader
     from pzos.problem.problem import Known
-    from pzos.study.study import Study
+    from pzos.study.study import Order, Study
 
 #: Points that differ by more than this, relative to the largest entry of any so far, differ by more than rounding,
 #: unless the method makes that much of rounding.
@@ -106,6 +106,31 @@ def open_whole(path: str | os.PathLike[str], known: Known, solver: AnySolver, **
     return study
 
 
+class Kept(NamedTuple):
+    """What a study keeps for good, by how many workers it is answered this time: its batches and its order."""
+
+    batch: int | None = None
+    order: Order | None = None
+
+
+def kept_in(path: str | os.PathLike[str]) -> Kept:
+    """Return how many queries a step of the default method has in this file, and in which order answers are taken.
+
+    Nothing, if there is no such file or none that can be read: opening it will say why.
+    """
+    try:
+        identity = (header_at(Path(path)) or {}).get("identity", {})
+    except (OSError, TypeError):
+        return Kept()
+    solver = identity.get("solver", {})
+    within = solver.get("within", solver)
+    batch = within.get("batch") if isinstance(within, dict) else None
+    return Kept(
+        batch if isinstance(batch, int) and batch > 0 else None,
+        "told" if identity.get("order") == "told" else "asked" if identity else None,
+    )
+
+
 def checked_path(path: Any) -> Path:
     """Return ``path`` as a Path if a study can lie there."""
     faults = Faults("Study.open")
@@ -135,6 +160,7 @@ def header_of(study: Study) -> dict[str, Any]:
         "sense": known.sense,
         "structure": describe(known.structure),
         "leader": leader,
+        **({} if known.outcomes is None else {"outcomes": list(known.outcomes.names)}),
         **({} if known.follower is None else {"follower": known.follower}),
     }
     identity = {

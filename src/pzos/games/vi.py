@@ -35,9 +35,10 @@ from pzos.base.errors import FollowerFailure, NotConverged
 from pzos.base.types import Matrix, Sense, Vector, dot
 from pzos.problem.follower import Respondent
 from pzos.problem.leader import Leader
+from pzos.problem.polyhedra import Polyhedron as Polyhedron
 from pzos.problem.problem import Problem
 from pzos.problem.projections import Projector, projector_for
-from pzos.problem.sets import Domain, Polyhedron as Polyhedron, Product as Product
+from pzos.problem.sets import Domain, Product as Product
 
 OperatorFunction = Callable[[Vector, Vector], Any]
 Operator = Callable[[Vector], Vector]

@@ -33,6 +33,7 @@ class Stop(Enum):
     STATIONARY = "the point was certified stationary"
     CONVERGED = "the method can improve no further"
     UNMOVED = "the answers did not move, however far the method looked"
+    INFEASIBLE = "infeasible as far as asked"
     FAILURES = "too many queries failed"
     INTERRUPTED = "interrupted by the user"
     RUNNING = "not finished"
@@ -167,6 +168,18 @@ class Certifying(Protocol):
 
     def certificate(self, state: Any) -> Any:
         """Return the latest certificate, or None."""
+        ...
+
+
+@runtime_checkable
+class Constrained(Protocol):
+    """A solver that takes outcome constraints g(x, y*(x)) <= 0 into account."""
+
+    def multipliers(self, task: Task, state: Any, x: Vector, values: Vector) -> Vector | None:
+        """Return the multiplier of each constraint at x, where g was told to be ``values``; None if nothing is known.
+
+        A multiplier says by how much F would improve per unit of room in its g: never negative, whatever the sense.
+        """
         ...
 
 

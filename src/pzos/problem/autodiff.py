@@ -1,4 +1,4 @@
-"""Leaders from a cost written in JAX (extra ``jax``) or PyTorch (extra ``torch``), with exact gradients in float64.
+"""Leaders and outcome constraints written in JAX (extra ``jax``) or PyTorch (extra ``torch``), exact and in float64.
 
 Either library is loaded where it is called for, and its global settings are left alone.
 """
@@ -6,14 +6,15 @@ Either library is loaded where it is called for, and its global settings are lef
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
 
 from pzos.base.errors import MissingExtra
-from pzos.base.types import Vector
+from pzos.base.types import Matrix, Vector
 from pzos.problem.leader import Leader, cost_function
+from pzos.problem.outcomes import Outcomes, made, two_sided
 
 
 def leader_from_jax(cost: Callable[[Any, Any], Any], *, name: str = "leader") -> Leader:
@@ -27,9 +28,7 @@ def leader_from_jax(cost: Callable[[Any, Any], Any], *, name: str = "leader") ->
     except ImportError as error:
         raise MissingExtra("jax", "jax", "leader_from_jax") from error
 
-    # Older releases keep the context manager in jax.experimental.
-    home: Any = jax if hasattr(jax, "enable_x64") else importlib.import_module("jax.experimental")
-    in_float64 = home.enable_x64
+    in_float64 = _float64_setting(jax)
     compiled_value = jax.jit(cost)
     compiled_all = jax.jit(jax.value_and_grad(cost, argnums=(0, 1)))
 
@@ -43,6 +42,55 @@ def leader_from_jax(cost: Callable[[Any, Any], Any], *, name: str = "leader") ->
             return np.asarray(f), np.asarray(grad_x), np.asarray(grad_y)
 
     return Leader(value, value_and_gradients, name)
+
+
+def _float64_setting(jax: Any) -> Any:
+    # Older releases keep the context manager in jax.experimental.
+    home: Any = jax if hasattr(jax, "enable_x64") else importlib.import_module("jax.experimental")
+    return home.enable_x64
+
+
+def outcomes_from_jax(
+    g: Callable[[Any, Any], Any], *, names: str | Iterable[str], equal: Mapping[str, float] | None = None
+) -> Outcomes:
+    """Build constraints g(x, y) <= 0 from one function written with JAX; it returns one number per name.
+
+    ``equal`` names the entries that must be zero, each with the tolerance that is allowed.
+    """
+    where = "outcomes_from_jax"
+    cost_function("pass the function itself").require(where, "g", g)
+    try:
+        import jax
+        import jax.numpy as jnp
+    except ImportError as error:
+        raise MissingExtra("jax", "jax", where) from error
+
+    in_float64 = _float64_setting(jax)
+
+    def flat(x: Any, y: Any) -> Any:
+        return jnp.atleast_1d(g(x, y))
+
+    def one(x: Any, y: Any, weights: Any) -> Any:
+        return jax.vjp(flat, x, y)[1](weights)
+
+    compiled = jax.jit(flat)
+    compiled_one, compiled_many = jax.jit(one), jax.jit(jax.vmap(one, (None, None, 0)))
+
+    def value(x: Vector, y: Vector) -> Any:
+        with in_float64(True):
+            return np.asarray(compiled(x, y))
+
+    def pull(x: Vector, y: Vector, weights: Vector) -> tuple[Any, Any]:
+        with in_float64(True):
+            grad_x, grad_y = compiled_one(x, y, weights)
+            return np.asarray(grad_x), np.asarray(grad_y)
+
+    def pulls(x: Vector, y: Vector, weights: Matrix) -> tuple[Any, Any]:
+        with in_float64(True):
+            grad_x, grad_y = compiled_many(x, y, weights)
+            return np.asarray(grad_x), np.asarray(grad_y)
+
+    return two_sided(where, made(where, value, pull, names, pulls), equal)
 
 
 def leader_from_torch(cost: Callable[[Any, Any], Any], *, name: str = "leader") -> Leader:
@@ -68,3 +116,31 @@ def leader_from_torch(cost: Callable[[Any, Any], Any], *, name: str = "leader") 
         return f.detach().numpy(), grad_x.numpy(), grad_y.numpy()
 
     return Leader(value, value_and_gradients, name)
+
+
+def outcomes_from_torch(
+    g: Callable[[Any, Any], Any], *, names: str | Iterable[str], equal: Mapping[str, float] | None = None
+) -> Outcomes:
+    """Build constraints g(x, y) <= 0 from one function written with PyTorch; x and y arrive as float64 tensors."""
+    where = "outcomes_from_torch"
+    cost_function("pass the function itself").require(where, "g", g)
+    try:
+        import torch
+    except ImportError as error:
+        raise MissingExtra("torch", "torch", where) from error
+
+    def value(x: Vector, y: Vector) -> Any:
+        with torch.no_grad():
+            values = g(torch.tensor(x, dtype=torch.float64), torch.tensor(y, dtype=torch.float64))
+            return torch.atleast_1d(values).numpy()
+
+    def pull(x: Vector, y: Vector, weights: Vector) -> tuple[Any, Any]:
+        at_x, at_y = (torch.tensor(array, dtype=torch.float64, requires_grad=True) for array in (x, y))
+        values = torch.atleast_1d(g(at_x, at_y))
+        if not values.requires_grad:  # g does not depend on x and y
+            return np.zeros_like(x), np.zeros_like(y)
+        weighted = torch.tensor(weights, dtype=torch.float64)
+        grad_x, grad_y = torch.autograd.grad(values, (at_x, at_y), weighted, materialize_grads=True)
+        return grad_x.numpy(), grad_y.numpy()
+
+    return two_sided(where, made(where, value, pull, names), equal)

@@ -13,6 +13,7 @@ from pzos.base.checks import Faults, instance_of, one_of, set_fields, shown
 from pzos.base.types import Sense, Vector, float_array
 from pzos.problem.follower import A_FOLLOWER, Follower, as_follower, identity
 from pzos.problem.leader import Leader
+from pzos.problem.outcomes import Outcomes, as_outcomes
 from pzos.problem.sets import Domain, Whole, a_set
 
 A_LEADER = instance_of(
@@ -20,7 +21,9 @@ A_LEADER = instance_of(
     "a Leader",
     "wrap your cost with pzos.leader_from_jax(cost) or pzos.leader_from_functions(value, grad_x, grad_y)",
 )
-A_DOMAIN = a_set("use e.g. pzos.Box(0, 1), Nonnegative(), Simplex(), Budget() or Ball()")
+A_DOMAIN = a_set(
+    "use e.g. pzos.Box(0, 1), Nonnegative(), Simplex(), Budget(), Ball(), Polyhedron(A, b) or an Intersection of sets"
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -34,6 +37,7 @@ class Known:
     name: str
     structure: tuple[Any, ...] = ()
     follower: dict[str, Any] | None = None  # what tells the followers from others: not they themselves
+    outcomes: Outcomes | None = None
 
     @property
     def sign(self) -> float:
@@ -53,6 +57,7 @@ class Problem:
     ``leader`` is known and smooth, ``follower`` can only be queried. ``structure`` declares what is known about
     the followers; it is used as a prior and may be wrong. A durable study is told apart from one with other followers
     by ``follower_name``; by default a name is derived from the follower's own, its code and what it closes over.
+    ``outcomes`` are constraints g(x, y*(x)) <= 0 on what the followers do, known like the cost.
     """
 
     leader: Leader
@@ -63,6 +68,7 @@ class Problem:
     name: str
     structure: tuple[Any, ...]
     follower_name: str
+    outcomes: Outcomes | None
 
     def __init__(
         self,
@@ -74,6 +80,7 @@ class Problem:
         name: str = "",
         structure: Iterable[Any] = (),
         follower_name: str = "",
+        outcomes: Outcomes | Iterable[Outcomes] | None = None,
     ) -> None:
         faults = Faults("Problem")
         domain = Whole() if domain is None else domain
@@ -85,18 +92,21 @@ class Problem:
         start = _checked_start(faults, x0)
         if A_DOMAIN.note(faults, "domain", domain) and start is not None:
             _check_membership(faults, domain, start)
+        constraints = as_outcomes(faults, outcomes)
         faults.raise_if_any()
         set_fields(self, leader=leader, follower=as_follower(follower), x0=start, domain=domain)
         set_fields(self, sense=sense, name=str(name), structure=tuple(structure), follower_name=follower_name)
+        set_fields(self, outcomes=constraints)
 
     def known(self) -> Known:
         """Return the problem without its followers, as a study sees it."""
         follower = identity(self.follower, self.follower_name)
-        return Known(self.leader, self.x0, self.domain, self.sense, self.name, self.structure, follower)
+        return Known(self.leader, self.x0, self.domain, self.sense, self.name, self.structure, follower, self.outcomes)
 
     def __repr__(self) -> str:
         title = f" {self.name!r}" if self.name else ""
-        return f"Problem{title}: {self.sense} over {self.x0.size} decisions in {type(self.domain).__name__}"
+        kept = f" under {len(self.outcomes)} constraints on the outcome" if self.outcomes is not None else ""
+        return f"Problem{title}: {self.sense} over {self.x0.size} decisions in {type(self.domain).__name__}{kept}"
 
 
 def _checked_start(faults: Faults, x0: Any) -> Vector | None:
@@ -120,9 +130,9 @@ def _checked_start(faults: Faults, x0: Any) -> Vector | None:
 def _check_membership(faults: Faults, domain: Domain, start: Vector) -> None:
     unfit = domain.faults(start.size)
     faults.messages += unfit
-    if not unfit:
-        faults.check(domain.contains(start, 1e-9), "x0", start, f"a point of the domain {shown(domain)}",
-                     "start inside, e.g. from domain.project(x0)")  # fmt: skip
+    if not unfit and not domain.contains(start, 1e-9):
+        faults.check(False, "x0", start, f"a point of the domain {shown(domain)}",
+                     f"start inside, e.g. from domain.project(x0) = {shown(domain.project(start))}")  # fmt: skip
 
 
 A_PROBLEM = instance_of(Problem, "a pzos.Problem", "build one with pzos.Problem(leader=..., follower=..., x0=...)")

@@ -1,11 +1,11 @@
 """How projections are computed, apart from the sets they belong to, and what else methods ask of a set's projection.
 
-* :func:`onto_sum` and :class:`HalfSpaces` are the exact algorithms behind the simplex and the polyhedron.
+* :func:`onto_sum` and :class:`HalfSpaces` are the exact projections behind the simplex and the polyhedron.
 * :func:`project_near` projects onto the part of a set that lies in a trust region, {z in X, |z - c|_inf <= D}.
 * :func:`projector_for` gives what Newton's method needs: P with an element of its generalised derivative.
 
 A set that can do better than its bare projection says so by a method: ``derivative``, ``projector``,
-``one_constraint``.
+``one_constraint``, ``project_within``, ``linear``.
 """
 
 from __future__ import annotations
@@ -21,10 +21,13 @@ from pzos.base.errors import NotConverged
 from pzos.base.types import Matrix, Vector
 
 if TYPE_CHECKING:
-    from pzos.problem.sets import Domain, Polyhedron, Product
+    from pzos.problem.polyhedra import Polyhedron
+    from pzos.problem.sets import Domain, Product
 
 _TOLERANCE = 1e-12
-_DEPENDENT = 1e-9
+#: Least distance programming: changes of the active set per constraint, the residual of contradictory constraints, how
+#: often a point is mended, and the violation, relative to the size of the point, that may remain.
+_CHANGES, _CONTRADICTED, _POLISHINGS, _ROUNDING = 10, 1e-9, 3, 1e-9
 _CACHE_LIMIT = 256
 _HALVINGS = 60
 _ALTERNATIONS = 100
@@ -58,11 +61,8 @@ def moving_with_sum(used: npt.NDArray[np.bool_]) -> Matrix:
 class HalfSpaces:
     """The constraints ``normals @ t <= offsets``, each normal of length one, with the exact projection onto them.
 
-    The dual active-set method (Goldfarb and Idnani, 1983) keeps a set W of constraints held as equations whose
-    multipliers are >= 0, so that the current point is the projection onto those constraints alone; it adds violated
-    constraints one at a time, drops those whose multiplier would turn negative, and ends after finitely many changes.
-    The point is then computed once more from W alone, and returned only with its certificate: no constraint violated,
-    no multiplier negative.
+    Which constraints the projection rests on is a problem of nonnegative least squares, solved by SciPy (least distance
+    programming: Lawson and Hanson, 1974, ch. 23). The point is then computed from those constraints alone.
     """
 
     normals: Matrix
@@ -91,53 +91,41 @@ class HalfSpaces:
     def project(self, point: Vector, working: tuple[int, ...] = ()) -> tuple[Vector, tuple[int, ...]]:
         """Return the projection of ``point`` and the constraints it rests on; ``working`` is only a guess."""
         slack = _TOLERANCE * max(1.0, float(np.abs(point).max(initial=0.0)))
-        working = self._dual_feasible(point, working)
-        for _ in range(100 + 20 * len(self.offsets)):
-            projected, _ = self.on_face(point, working)
-            violation = self.normals @ projected - self.offsets
-            if not (violation > slack).any():
+        for guess in dict.fromkeys((working, ())):
+            projected, multipliers = self.on_face(point, guess)
+            if self._excess(projected) <= slack and float(multipliers.min(initial=0.0)) >= 0.0:
+                return projected, guess
+        working = self._supporting(point)
+        projected, _ = self.on_face(point, working)
+        projected, _ = self.on_face(projected, working)  # once more: from far away its last digits were lost
+        for _ in range(_POLISHINGS):
+            if self._excess(projected) <= slack:
                 return projected, working
-            working = self._add(point, working, int(np.argmax(violation)))
-        raise NotConverged(
-            f"projection onto a polyhedron: violation {violation.max():.2e} left after {100 + 20 * len(self.offsets)} "
-            "changes of the active set; check the polyhedron for nearly parallel constraints"
-        )
+            # What rounding left of nearly parallel constraints is a small projection of its own.
+            projected, _ = self.on_face(projected, self._supporting(projected))
+        excess = self._excess(projected)
+        if excess > _ROUNDING * max(1.0, float(np.abs(point).max())):
+            raise NotConverged(
+                f"projection onto a polyhedron: violation {excess:.2e} left; check it for nearly parallel constraints"
+            )
+        return projected, working
 
-    def _dual_feasible(self, point: Vector, working: tuple[int, ...]) -> tuple[int, ...]:
-        """Drop constraints from a guess until no multiplier is negative."""
-        while working:
-            _, multipliers = self.on_face(point, working)
-            worst = int(np.argmin(multipliers))
-            if multipliers[worst] >= 0.0:
-                break
-            working = working[:worst] + working[worst + 1 :]
-        return working
+    def _excess(self, point: Vector) -> float:
+        return float((self.normals @ point - self.offsets).max(initial=0.0))
 
-    def _add(self, point: Vector, working: tuple[int, ...], entering: int) -> tuple[int, ...]:
-        """Raise the multiplier of a violated constraint until it holds; constraints on the way may leave."""
-        normal = self.normals[entering]
-        projected, multipliers = self.on_face(point, working)
-        while True:
-            direction, exchange = normal, np.zeros(0)
-            if working:
-                q, inverse = self.factor(working)
-                coordinates = q.T @ normal
-                direction, exchange = normal - q @ coordinates, inverse @ coordinates
-            squared = float(direction @ direction)
-            blocking = np.flatnonzero(exchange > _DEPENDENT)
-            limits = multipliers[blocking] / exchange[blocking]
-            dual_step = float(limits.min(initial=np.inf))
-            violation = float(normal @ projected - self.offsets[entering])
-            full_step = violation / squared if squared > _DEPENDENT**2 else np.inf
-            step = min(dual_step, full_step)
-            if step == np.inf:
-                raise NotConverged("projection onto a polyhedron: its constraints contradict each other")
-            if full_step <= dual_step:
-                return (*working, entering)
-            projected = projected - step * direction if full_step < np.inf else projected
-            leaving = int(blocking[np.argmin(limits)])
-            multipliers = np.delete(multipliers - step * exchange, leaving)
-            working = working[:leaving] + working[leaving + 1 :]
+    def _supporting(self, point: Vector) -> tuple[int, ...]:
+        """Return the constraints that the projection of ``point`` rests on."""
+        from scipy.optimize import nnls
+
+        violation = self.normals @ point - self.offsets
+        unit = float(violation.max())
+        system = np.vstack([-self.normals.T, violation / unit])
+        target = np.zeros(point.size + 1)
+        target[-1] = 1.0
+        weights, distance = nnls(system, target, maxiter=_CHANGES * (violation.size + 1))
+        if distance < _CONTRADICTED:
+            raise NotConverged("projection onto a polyhedron: its constraints contradict each other")
+        return tuple(np.flatnonzero(weights > 0.0).tolist())
 
 
 class OneConstraint(NamedTuple):
@@ -168,6 +156,9 @@ class OneConstraint(NamedTuple):
 
 def project_near(x: Vector, centre: Vector, radius: float, domain: Domain) -> Vector:
     """Return the point of the set within ``radius`` of the centre that is nearest to x; the centre is in the set."""
+    if hasattr(domain, "project_within"):
+        within: Vector = domain.project_within(x, centre - radius, centre + radius)
+        return within
     if hasattr(domain, "one_constraint"):
         constraint: OneConstraint = domain.one_constraint(x, centre, radius)
         inside = constraint.point(0.0)

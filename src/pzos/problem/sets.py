@@ -18,27 +18,17 @@ import numpy.typing as npt
 from pzos.base.checks import (
     Faults,
     Must,
-    check_entries,
     check_fields,
     checked,
-    frozen_array,
     frozen_bounds,
     frozen_numbers,
     positive,
-    require,
     set_fields,
     whole,
 )
 from pzos.base.types import Matrix, Vector, dot
-from pzos.problem.projections import (
-    HalfSpaces,
-    OneConstraint,
-    PolyhedronProjector,
-    ProductProjector,
-    moving,
-    moving_with_sum,
-    onto_sum,
-)
+from pzos.problem.linear import Linear, bounded
+from pzos.problem.projections import OneConstraint, ProductProjector, moving, moving_with_sum, onto_sum
 
 
 @runtime_checkable
@@ -64,6 +54,12 @@ def a_set(remedy: str) -> Must:
     )
 
 
+def linear_form(domain: Domain, dimension: int) -> Linear | None:
+    """Return the linear constraints a set consists of; None for one that is not flat, or does not say so."""
+    own: Linear | None = domain.linear(dimension) if hasattr(domain, "linear") else None
+    return own
+
+
 class _OfAnyDimension:
     """What sets have in common that are the same in every dimension."""
 
@@ -86,6 +82,10 @@ class Whole(_OfAnyDimension):
         """Return the identity."""
         return np.eye(x.size)
 
+    def linear(self, dimension: int) -> Linear:
+        """Return no constraint."""
+        return bounded(dimension)
+
     def contains(self, x: Vector, tolerance: float = 1e-12) -> bool:
         """Return True."""
         return True
@@ -102,6 +102,10 @@ class Nonnegative(_OfAnyDimension):
     def derivative(self, x: Vector, projected: Vector) -> Matrix:
         """Let positive entries move."""
         return moving(x > 0.0)
+
+    def linear(self, dimension: int) -> Linear:
+        """Return the bounds."""
+        return bounded(dimension, 0.0)
 
     def contains(self, x: Vector, tolerance: float = 1e-12) -> bool:
         """Tell whether no entry is below zero."""
@@ -127,6 +131,10 @@ class Box:
     def derivative(self, x: Vector, projected: Vector) -> Matrix:
         """Let entries strictly between their bounds move."""
         return moving((x > self.lower) & (x < self.upper))
+
+    def linear(self, dimension: int) -> Linear:
+        """Return the bounds."""
+        return bounded(dimension, self.lower, self.upper)
 
     def contains(self, x: Vector, tolerance: float = 1e-12) -> bool:
         """Tell whether every entry lies between its bounds."""
@@ -161,6 +169,12 @@ class _Shares(_OfAnyDimension):
             return float(z.sum()) - self.total
 
         return OneConstraint(shifted, excess, -reach, reach, self._equation)
+
+    def linear(self, dimension: int) -> Linear:
+        """Return the bounds and the sum."""
+        sums, total = np.ones((1, dimension)), np.array([self.total])
+        nonnegative = bounded(dimension, 0.0)
+        return nonnegative._replace(C=sums, d=total) if self._equation else nonnegative._replace(A=sums, b=total)
 
     def _slack(self, x: Vector, tolerance: float) -> float:
         return tolerance * max(1.0, self.total) * max(1.0, float(float(x.size) ** 0.5))
@@ -268,93 +282,6 @@ def _length_faults(what: str, numbers: Vector, dimension: int) -> list[str]:
     return [f"domain: {what} has {numbers.size} entries: expected {dimension}; give one number per entry of x0"]
 
 
-@dataclass(frozen=True, slots=True, eq=False, init=False, repr=False)
-class Polyhedron:
-    """The polyhedron {y : A y <= b, C y = d}; must not be empty (checked by a linear program).
-
-    >>> triangle = Polyhedron(A=[[-1.0, 0.0], [0.0, -1.0], [1.0, 1.0]], b=[0.0, 0.0, 1.0])
-    >>> triangle.project(np.array([2.0, 1.0])).round(12)
-    array([1., 0.])
-    """
-
-    A: Matrix
-    b: Vector
-    C: Matrix
-    d: Vector
-    origin: Vector
-    basis: Matrix
-    halfspaces: HalfSpaces
-
-    def __init__(
-        self,
-        A: npt.ArrayLike | None = None,
-        b: npt.ArrayLike | None = None,
-        C: npt.ArrayLike | None = None,
-        d: npt.ArrayLike | None = None,
-    ) -> None:
-        faults = Faults("Polyhedron")
-        inequalities = _constraints(faults, ("A", A), ("b", b))
-        equations = _constraints(faults, ("C", C), ("d", d))
-        given = [pair for pair in (inequalities, equations) if pair is not None]
-        if not given and not faults.messages:
-            faults.add("no constraints given: expected A with b, or C with d; use pzos.Whole() for no constraint")
-        if not given:
-            raise faults.error()
-        width = given[0][0].shape[1]
-        faults.check(given[-1][0].shape[1] == width, "C", C, f"{width} columns, as A has", "one per entry of y")
-        faults.raise_if_any()
-        nothing = (np.zeros((0, width)), np.zeros(0))
-        (left, right), (sums, totals) = inequalities or nothing, equations or nothing
-        _require_a_point(left, right, sums, totals)
-        origin, basis = _solution_space(sums, totals)
-        halfspaces = _reduced(left, right, origin, basis)
-        set_fields(self, A=left, b=right, C=sums, d=totals, origin=origin, basis=basis, halfspaces=halfspaces)
-
-    def __repr__(self) -> str:
-        return f"Polyhedron(dimension={self.dimension}, inequalities={self.b.size}, equations={self.d.size})"
-
-    @property
-    def dimension(self) -> int:
-        """Return the length of y."""
-        return int(self.A.shape[1])
-
-    def project(self, x: Vector) -> Vector:
-        """Return the nearest point of the polyhedron (exact dual active-set method)."""
-        if self.contains(x, 0.0):
-            return x
-        return self.project_from(x, ())[0]
-
-    def project_from(self, x: Vector, working: tuple[int, ...]) -> tuple[Vector, tuple[int, ...]]:
-        """Project with a guess of the active constraints; returns the point and the active ones."""
-        reduced, working = self.halfspaces.project(self.basis.T @ (x - self.origin), working)
-        return self.origin + self.basis @ reduced, working
-
-    def projector(self) -> PolyhedronProjector:
-        """Return a projector that starts each projection where the last one ended."""
-        return PolyhedronProjector(self)
-
-    def tangent(self, working: tuple[int, ...]) -> Matrix:
-        """Return the orthogonal projector onto the directions that keep ``working`` and C y = d."""
-        if not working:
-            return self.basis @ self.basis.T
-        q, _ = self.halfspaces.factor(working)
-        along = self.basis - self.basis @ q @ q.T
-        return along @ self.basis.T
-
-    def contains(self, x: Vector, tolerance: float = 1e-12) -> bool:
-        """Tell whether x satisfies every constraint, up to ``tolerance`` relative to the size of the data."""
-        size = max(1.0, float(np.abs(x).max(initial=0.0)))
-        below = self.A @ x - self.b <= tolerance * (size * np.abs(self.A).sum(axis=1) + np.abs(self.b))
-        equal = np.abs(self.C @ x - self.d) <= tolerance * (size * np.abs(self.C).sum(axis=1) + np.abs(self.d))
-        return bool(below.all() and equal.all())
-
-    def faults(self, dimension: int) -> list[str]:
-        """Return a fault if the matrices have another number of columns."""
-        if self.dimension == dimension:
-            return []
-        return [f"domain: Polyhedron has {self.dimension} columns: expected {dimension}, one per entry"]
-
-
 @dataclass(frozen=True, slots=True, eq=False, init=False)
 class Product:
     """The product of sets over consecutive blocks: ``Product([(Simplex(1.0), 3), (Box(0, 1), 2)])``."""
@@ -383,6 +310,20 @@ class Product:
         ends = np.cumsum([size for _, size in self.parts])
         return [(part, slice(int(end) - size, int(end))) for (part, size), end in zip(self.parts, ends, strict=True)]
 
+    def linear(self, dimension: int) -> Linear | None:
+        """Return the constraints of all blocks; None if one of them is not flat."""
+        whole = bounded(dimension)
+        for part, block in self.blocks():
+            own = linear_form(part, block.stop - block.start)
+            if own is None:
+                return None
+            padded = [np.zeros((rows.shape[0], dimension)) for rows in (own.A, own.C)]
+            padded[0][:, block], padded[1][:, block] = own.A, own.C
+            lower, upper = np.full(dimension, -np.inf), np.full(dimension, np.inf)
+            lower[block], upper[block] = own.lower, own.upper
+            whole = whole.met(Linear(lower, upper, padded[0], own.b, padded[1], own.d))
+        return whole
+
     def project(self, x: Vector) -> Vector:
         """Project block by block."""
         return np.concatenate([part.project(x[block]) for part, block in self.blocks()])
@@ -400,59 +341,3 @@ class Product:
         if self.dimension == dimension:
             return []
         return [f"domain: Product has {self.dimension} entries in all: expected {dimension}"]
-
-
-def _constraints(
-    faults: Faults, matrix: tuple[str, npt.ArrayLike | None], side: tuple[str, npt.ArrayLike | None]
-) -> tuple[Matrix, Vector] | None:
-    """Check one pair (A, b) or (C, d); None if neither is given or if a fault was noted."""
-    (name, rows), (side_name, bounds) = matrix, side
-    if rows is None and bounds is None:
-        return None
-    if rows is None or bounds is None:
-        missing = name if rows is None else side_name
-        faults.add(f"{missing} is missing: expected {name} and {side_name} together; give both or neither")
-        return None
-    left, right = frozen_array(faults, name, rows), frozen_array(faults, side_name, bounds)
-    if left is None or right is None:
-        return None
-    good = faults.check(left.ndim == 2 and left.size > 0, name, left, "a matrix", "one row per constraint")
-    if good and faults.check(
-        right.shape == (left.shape[0],), side_name, right, f"{left.shape[0]} entries, one per row", "match them"
-    ):
-        check_entries(faults, name, left, np.isfinite(left), "a finite number")
-        check_entries(faults, side_name, right, np.isfinite(right), "a finite number")
-        return left, right
-    return None
-
-
-def _require_a_point(left: Matrix, right: Vector, sums: Matrix, totals: Vector) -> None:
-    from scipy.optimize import linprog
-
-    outcome = linprog(
-        np.zeros(left.shape[1]), left if right.size else None, right if right.size else None,
-        sums if totals.size else None, totals if totals.size else None, bounds=(None, None),
-    )  # fmt: skip
-    require(outcome.status == 0, "Polyhedron", "A, b, C, d", outcome.message, "a polyhedron with at least one point",
-            "loosen the constraints that contradict each other")  # fmt: skip
-
-
-def _solution_space(sums: Matrix, totals: Vector) -> tuple[Vector, Matrix]:
-    """Return a point of {C y = d} and an orthonormal basis of its directions."""
-    width = sums.shape[1]
-    if totals.size == 0:
-        return np.zeros(width), np.eye(width)
-    u, values, vt = np.linalg.svd(sums)
-    rank = int(np.count_nonzero(values > 1e-12 * values.max(initial=0.0)))
-    origin = vt[:rank].T @ ((u.T @ totals)[:rank] / values[:rank])
-    return origin, np.ascontiguousarray(vt[rank:].T)
-
-
-def _reduced(left: Matrix, right: Vector, origin: Vector, basis: Matrix) -> HalfSpaces:
-    """Write A y <= b in the coordinates of ``basis`` with rows of length one; rows without effect are left out."""
-    normals = left @ basis
-    lengths = np.sqrt(np.einsum("ij,ij->i", normals, normals))
-    sizes = np.sqrt(np.einsum("ij,ij->i", left, left))
-    kept = lengths > 1e-12 * sizes
-    scaled = normals[kept] / lengths[kept, None]
-    return HalfSpaces(scaled, (right - left @ origin)[kept] / lengths[kept])

@@ -65,6 +65,10 @@ class OneBatch(Generic[R]):
         report = self.read(task.known, plan, answers)
         return BatchState(state.x, value, True, report), Outcome(state.x, value, _UNKNOWN, 0.0)
 
+    def multipliers(self, task: Task, state: BatchState[R], x: Vector, values: Vector) -> Vector | None:
+        """Know none: what a batch says of constraints is in its report."""
+        return None
+
     def stop(self, task: Task, state: BatchState[R]) -> Stop | None:
         """Stop once the batch is answered."""
         return Stop.STEPS if state.asked else None

@@ -11,7 +11,7 @@ import numpy as np
 from pzos.base.checks import Faults, instance_of, shown
 from pzos.base.errors import InvalidAnswer
 from pzos.base.types import Query, Response, Vector, float_array
-from pzos.problem.leader import Leader
+from pzos.methods.solver import Constrained
 from pzos.problem.problem import Known, Problem
 
 
@@ -59,12 +59,18 @@ def check_answer(response: Response, shape: tuple[int, ...]) -> None:
         )
 
 
-def check_taken(leader: Leader, iterate: Vector, query: Query, y: Vector) -> None:
-    """Refuse an answer that the leader can take neither at its own point nor, as PZOS takes it, at the iterate."""
+def check_taken(known: Known, iterate: Vector, query: Query, y: Vector) -> None:
+    """Refuse an answer that the leader can take neither at its own point nor, as PZOS takes it, at the iterate.
+
+    Constraints on outcomes must be defined at its own point.
+    """
+    leader = known.leader
     try:
+        if known.outcomes is not None:
+            known.outcomes.values(query.x, y)
         leader(query.x, y)
     except Exception as error:  # whatever it is, the answer must not be kept
-        if query.x is not iterate:
+        if query.x is not iterate and known.outcomes is None:
             with contextlib.suppress(Exception):
                 leader(iterate, y)
                 return
@@ -84,8 +90,10 @@ def check_same(told: Response, response: Response) -> None:
         )
 
 
-def check_known(faults: Faults, known: Any) -> None:
-    """Note a fault unless ``known`` is the known part of a problem."""
+def check_known(faults: Faults, known: Any, solver: Any) -> None:
+    """Note a fault unless ``known`` is the known part of a problem, of which the solver heeds all constraints."""
     hint = ": a study never sees the follower" if isinstance(known, Problem) else ""
     must = instance_of(Known, "the known part of a problem", f"pass problem.known(){hint}")
-    must.note(faults, "known", known)
+    if must.note(faults, "known", known) and known.outcomes is not None:
+        faults.check(isinstance(solver, Constrained), "solver", solver, "one that takes constraints on outcomes",
+                     "use pzos.ConstrainedTrustRegion(), or pzos.ExactPenalty(PZOS(...))")  # fmt: skip

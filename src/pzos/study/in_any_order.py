@@ -59,13 +59,13 @@ class InAnyOrder(Study):
     def ask_one(self) -> Query | None:
         """Issue one more query, however many are open; None if there is nothing more to ask.
 
-        Then the study ends with the last answer that is still to come; a target that is reached ends it at once.
+        Then the study ends with the last answer that is still to come; only a target that is reached ends it at once.
         """
         if self._finished:
             return None
         self._stop = self._stop or self._limit_reached()
         if self._stop is not None:
-            self._finished = not self._out or self._stop is Stop.TARGET
+            self._finished = not self._out
             return None
         plan = self.solver.propose(self.task, self.state, [issued.plan for issued in self._out.values()])
         (x,), (purpose,) = plan.points, plan.purposes
@@ -103,7 +103,7 @@ class InAnyOrder(Study):
             check_answer(response, self._response_shape)
             response.y.setflags(write=False)
             if self._keeper is not None and not self._replaying:
-                check_taken(self.known.leader, self.state.x, query, response.y)
+                check_taken(self.known, self.state.x, query, response.y)
         answer = None if response.failure else response.y
         plan = self._out[query.step].plan
         try:
@@ -121,12 +121,15 @@ class InAnyOrder(Study):
         self._ledger.close(plan.purposes)
         if response.failure or response.seconds == CACHED_SECONDS:
             self._ledger.note(query, response)
+        self._selected.tell([query], [answer])
         self.queries += 1
         self.state = state
         self._inform(query.step)
         record = self._record(outcome, outcome.value)
         self._selected.draw(record)
         self._step += 1
+        if self.limits.target is not None and self._selected.reaches(self.limits.target):
+            self._stop, self._finished = Stop.TARGET, True
         return record
 
     def _inform(self, step: int) -> None:
@@ -166,13 +169,16 @@ class InAnyOrder(Study):
                 if not self._goes_along(event):
                     break
         finally:
-            self._replaying, self.limits, self._stop = False, limits, None
+            self._replaying, self.limits = False, limits
+            self._stop = self._stop if self._finished else None  # a limit may have been raised since
             self.set_clock(elapsed)
         return self.difference
 
     def _goes_along(self, event: Event) -> bool:
         """Do once more what an event says; False if a limit ends the study there."""
         step = event.query.step
+        if self._finished:
+            return False
         if step > self._issued or (step < self._issued and step not in self._out and step not in self._told):
             raise InvalidInput(f"query {step}.0: expected what was issued before it; the study has lost events")
         if step == self._issued:

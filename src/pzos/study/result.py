@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import copysign
 from pathlib import Path
@@ -17,11 +17,12 @@ from pzos.base.errors import InvalidInput, MissingExtra
 from pzos.base.frames import spare_study
 from pzos.base.keys import Keys, Role
 from pzos.base.types import CACHED_SECONDS, Purpose, Query, Response, Sense, Vector
-from pzos.methods.solver import NO_EXTRAS, Stop
+from pzos.methods.solver import NO_EXTRAS, Outcome, Stop
 
 if TYPE_CHECKING:
     from pzos.problem.problem import Problem
     from pzos.stationarity.certificate import Certificate
+    from pzos.study.standing import Standing
 
 #: The columns every trace has; methods may add more (radius, predicted decrease, ...).
 COLUMNS = ("step", "queries", "monitoring", "value", "gradient_norm_squared", "step_size", "seconds")
@@ -199,6 +200,21 @@ class Selection:
         if record.value == record.value and not self._sign * (record.value - self.best_value) >= 0:
             self.best_value, self.best_x = record.value, record.x
 
+    def tell(self, queries: Sequence[Query], answers: Sequence[Vector | None]) -> None:
+        """Hear of the answers of a batch; only constraints on outcomes make something of them."""
+
+    def extras(self, outcome: Outcome) -> Mapping[str, float]:
+        """Return what a step puts on record besides the common columns."""
+        return outcome.extras
+
+    def reaches(self, target: float) -> bool:
+        """Tell whether the best value is as good as the target."""
+        return self._sign * (self.best_value - target) <= 0
+
+    def ended(self, stop: Stop) -> Stop:
+        """Return why a run ended."""
+        return stop
+
     def draw(self, record: Record) -> None:
         """Keep x^R with R uniform on the steps so far, without storing the iterates; call it once per step.
 
@@ -226,6 +242,9 @@ class Result:
     queries included; ``ledger`` says where all of them went (probes, trial points, failed, answered by a cache, ...).
     ``certificate`` speaks of ``x``: the default method ends with one, and :class:`pzos.StopWhenStationary` gives its
     latest.
+
+    With constraints on outcomes ``x`` and ``best_x`` are the told point of best F that keeps them (else the one that
+    violates least, and ``stop`` says so), and ``standing`` how it stands to them.
     """
 
     x: Vector
@@ -249,6 +268,22 @@ class Result:
     x0: Vector | None = None
     ledger: Mapping[str, int] = field(default_factory=dict)
     certificate: Certificate | None = None
+    standing: Standing | None = None
+
+    @property
+    def violation(self) -> float:
+        """Return the largest violation of a constraint at ``x`` in units of its scale; 0 without constraints."""
+        return 0.0 if self.standing is None else self.standing.violation
+
+    @property
+    def active(self) -> tuple[str, ...]:
+        """Return the names of the constraints that are at their limits at ``x``."""
+        return () if self.standing is None else self.standing.active
+
+    @property
+    def multipliers(self) -> dict[str, float]:
+        """Return by how much F would improve per unit of room in each constraint, as far as the method knows."""
+        return {} if self.standing is None else self.standing.multipliers
 
     def rows(self) -> list[tuple[str, str]]:
         """Return what :meth:`__repr__` prints, as (name, text) pairs."""
@@ -264,6 +299,8 @@ class Result:
             ("seconds", f"{self.seconds:.3g}"),
             ("seed", f"{self.seed}"),
         ]
+        if self.standing is not None:
+            rows[3:5] = [("F at the point returned", _number(self.value)), *self.standing.rows()]
         if self.failures:
             rows.insert(7, ("failed queries", f"{self.failures}"))
         if self.explanation:

@@ -8,7 +8,6 @@ command line, experiments) drives this same object.
 from __future__ import annotations
 
 import os
-import time
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import replace
@@ -16,7 +15,6 @@ from math import inf
 from typing import Any, Literal, Self, cast
 
 import numpy as np
-import numpy.typing as npt
 
 from pzos.base.checks import Faults, one_of
 from pzos.base.errors import InvalidAnswer, InvalidInput, InvalidLeader
@@ -25,11 +23,13 @@ from pzos.base.types import CACHED_SECONDS, Purpose, Query, Response, Vector, al
 from pzos.methods.estimators import Plan
 from pzos.methods.solver import SOLVER, AnySolver, Certifying, Informed, Outcome, Proposing, State, Stop, Task
 from pzos.problem.problem import Known
-from pzos.study.admission import check_address, check_answer, check_known, check_same, check_taken, told_vector
+from pzos.study.admission import check_address, check_answer, check_known, check_same, check_taken
+from pzos.study.boundary import Boundary
 from pzos.study.events import Differs, Event, Keeper, difference, event_of, is_answer_to
 from pzos.study.limits import Limits
-from pzos.study.result import Ledger, Record, Result, Selection, Trace
+from pzos.study.result import Ledger, Record, Result, Trace
 from pzos.study.rounding import LAST_DIGITS, STEPS_AGAIN, Step, shaken_points, standing_at
+from pzos.study.standing import returned, selection_for
 
 Order = Literal["asked", "told"]
 _UNKNOWN = float("nan")
@@ -44,7 +44,7 @@ _MONITOR = one_of((True, False))
 ORDER = one_of(("asked", "told"), "leave it out to wait for every answer of a batch")
 
 
-class Study:
+class Study(Boundary):
     """Ask and tell, by hand or by a loop; the same bits either way.
 
     >>> import numpy as np, pzos
@@ -85,8 +85,8 @@ class Study:
         order: Order = "asked",
     ) -> None:
         faults = Faults("Study")
-        check_known(faults, known)
         SOLVER.note(faults, "solver", solver)
+        check_known(faults, known, solver)
         limits = faults.made(Limits, steps, queries, seconds, target, failure_rate)
         keys = faults.made(Keys, seed)
         _MONITOR.note(faults, "monitor", monitor)
@@ -124,13 +124,13 @@ class Study:
         self._open_step = -1
         self._answers: list[Response | None] = []
         self._missing = 0
-        self._handed_out: set[tuple[int, int]] = set()
+        self._handed_out = set()
         self._step = 0
         self._ledger = Ledger()
         self._response_shape: tuple[int, ...] = ()
         self._final_value = _UNKNOWN
-        self._selected = Selection(known.x0, known.sign, self.task.keys)
-        self._start = time.perf_counter()
+        self._selected = selection_for(known, self.task.keys)
+        self.set_clock(0.0)
 
     @classmethod
     def open(
@@ -154,48 +154,7 @@ class Study:
         attach(study, path, read_only=read_only, any_version=any_version)
         return study
 
-    def close(self) -> None:
-        """Close the file of a durable study; a study in memory has nothing to close."""
-        if self._keeper is not None:
-            self._keeper.close(self.stop.value if self._finished else "")
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
     # ---- asking -------------------------------------------------------------------------------------------
-
-    @property
-    def done(self) -> bool:
-        """Whether there is nothing left to ask."""
-        self.ask()
-        return self._finished
-
-    @property
-    def stop(self) -> Stop:
-        """Why the study ended, or RUNNING."""
-        return self._stop or Stop.RUNNING
-
-    @property
-    def step(self) -> int:
-        """How many steps are closed."""
-        return self._step
-
-    @property
-    def finished(self) -> bool:
-        """Whether the study has ended; unlike :attr:`done` this opens no batch."""
-        return self._finished
-
-    @property
-    def elapsed(self) -> float:
-        """How many seconds the study has been going."""
-        return time.perf_counter() - self._start
-
-    def set_clock(self, elapsed: float) -> None:
-        """Go on as if ``elapsed`` seconds had passed since the start (earlier sessions count)."""
-        self._start = time.perf_counter() - elapsed
 
     def ask(self) -> list[Query]:
         """Return the open queries, none if the study is over. Asking again gives the same, less those answered."""
@@ -215,13 +174,6 @@ class Study:
             return list(self._open)
         return [query for query in self._open if answers[query.index] is None]
 
-    def ask_one(self) -> Query | None:
-        """Return an open query that this did not return before; None as long as answers are missing, or at the end."""
-        query = next((query for query in self.ask() if query[:2] not in self._handed_out), None)
-        if query is not None:
-            self._handed_out.add(query[:2])
-        return query
-
     def batch(self) -> list[Query]:
         """Return all queries of the open batch, those already answered included."""
         self.ask()
@@ -229,7 +181,7 @@ class Study:
 
     def _limit_reached(self) -> Stop | None:
         limits, (steps, queries) = self.limits, self._counted()
-        if limits.target is not None and self.known.sign * (self._selected.best_value - limits.target) <= 0:
+        if limits.target is not None and self._selected.reaches(limits.target):
             return Stop.TARGET
         if limits.steps is not None and steps >= limits.steps:
             return Stop.STEPS
@@ -284,22 +236,6 @@ class Study:
 
     # ---- telling ------------------------------------------------------------------------------------------
 
-    def tell(
-        self, query: Query | Response, y: npt.ArrayLike, *, gap: float = _UNKNOWN, seconds: float = _UNKNOWN
-    ) -> Record | None:
-        """Take the answer y to ``query``, in any order; returns the record if this closed a step.
-
-        The same answer twice is ignored. A different one, one to a query that is not open, a wrong shape or a
-        number that is not finite is an error, and changes nothing.
-        """
-        check_address(query, self._own)
-        return self.receive(Response(query.step, query.index, told_vector(query, y), gap, seconds))
-
-    def fail(self, query: Query | Response, reason: str) -> Record | None:
-        """Record that ``query`` will get no answer; the solver goes on with the answers there are."""
-        check_address(query, self._own)
-        return self.receive(Response(query.step, query.index, _EMPTY, failure=reason or "no reason given"))
-
     def _own(self, address: Query | Response) -> Query | None:
         """Return the open query that has this address."""
         known = address.step == self._open_step and 0 <= address.index < len(self._open)
@@ -350,7 +286,7 @@ class Study:
             y.setflags(write=False)  # read-only, as the leader is handed this very array
         if self._keeper is not None and not self._replaying:
             if not response.failure:  # a file must not wait until the solver finds fault with it
-                check_taken(self.known.leader, self.state.x, query, y)
+                check_taken(self.known, self.state.x, query, y)
             self._keeper.append(query, response, self.elapsed)
         if not response.failure:
             self._response_shape = y.shape
@@ -363,7 +299,7 @@ class Study:
             check_answer(response, self._response_shape)
             own = self._own(response)
             if own is not None:
-                check_taken(self.known.leader, self.state.x, own, response.y)
+                check_taken(self.known, self.state.x, own, response.y)
 
     def keep_together(self, responses: list[Response]) -> None:
         """Keep answers that came as one, all or none of them; each is still to be received."""
@@ -418,6 +354,7 @@ class Study:
         value, watched = outcome.value, answers[len(plan.points) :]
         if watched and watched[0] is not None:
             value = self.known.leader.value(self.state.x, watched[0])
+        self._selected.tell(self._open, answers)
         if self._replaying:
             self._last.append(Step(self.state, plan, answers))
         self._set_open([])
@@ -436,6 +373,7 @@ class Study:
 
     def _close_final(self, answer: Vector | None) -> Record | None:
         value = _UNKNOWN if answer is None else self.known.leader.value(self.state.x, answer)
+        self._selected.tell(self._open, [answer])
         self._set_open([])
         self.monitoring += 1
         self._finished = True
@@ -455,18 +393,13 @@ class Study:
             outcome.gradient_norm_squared,
             outcome.step_size,
             self.elapsed,
-            outcome.extras,
+            self._selected.extras(outcome),
         )
         self.trace.append(record)
         self._selected.consider(record)
         return record
 
     # ---- keeping and replaying ----------------------------------------------------------------------------
-
-    @property
-    def journal(self) -> Keeper | None:
-        """Where answers are kept, if they are."""
-        return self._keeper
 
     def keep(self, keeper: Keeper) -> None:
         """Write every answer from now on to ``keeper`` before it is taken."""
@@ -594,9 +527,10 @@ class Study:
     def result(self, explanation: str = "") -> Result:
         """Return what is known so far, in arrays of its own; a running study gives a partial result."""
         value = self._final_value if self._missing_final_value() else self.state.value
+        x, value, standing = returned(self._selected, self.solver, self.task, self.state, value)
         answered, queries, monitoring = self._answered()
         return Result(
-            x=self.state.x.copy(),
+            x=x.copy(),
             value=value,
             best_x=self._selected.best_x.copy(),
             best_value=self._selected.best_value,
@@ -617,4 +551,5 @@ class Study:
             x0=self.known.x0,
             ledger=self._ledger.counts(monitoring, answered),
             certificate=self.solver.certificate(self.state) if isinstance(self.solver, Certifying) else None,
+            standing=standing,
         )

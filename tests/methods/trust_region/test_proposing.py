@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
@@ -63,9 +65,7 @@ def test_one_worker_asks_what_the_method_asks_alone():
 
 
 @settings(max_examples=6, deadline=None)
-@given(
-    st.lists(st.integers(0, 7), min_size=8, max_size=16), st.integers(2, 8), st.sets(st.integers(0, 15), max_size=3)
-)
+@given(st.lists(st.integers(0, 7), min_size=8, max_size=16), st.integers(2, 8), st.sets(st.integers(0, 15), max_size=3))
 def test_answers_in_any_order_give_one_state_that_holds_them_all(order, workers, failing):
     problem = curved()
     state, asked = play(problem, order, workers, failing=failing)
@@ -125,18 +125,24 @@ def test_eight_at_a_time_take_a_third_of_the_rounds():
     assert 3 * rounds(8) <= rounds(1)
 
 
-def test_noise_that_is_suspected_is_looked_for_once():
+def test_a_repeat_that_is_due_takes_one_slot_more():
     problem = curved()
+    task = Task(problem.known(), Keys(0))
+    state, _ = play(problem, [0] * 12, 1)
+    calm = CompositeTrustRegion(batch=6).ask(task, replace(state, suspect=False))
+    due = CompositeTrustRegion(batch=6).ask(task, replace(state, suspect=True))
+    assert [plan.kind for plan in due.proposals].count(Kind.REPEAT) == 1
+    assert due.proposals[0].kind is Kind.REPEAT
+    assert due.points[1].tobytes() == calm.points[0].tobytes()
 
-    def noise(x, generator):
-        return problem.follower.respond(x, None) + 0.01 * generator.standard_normal(4)
 
-    noisy = pzos.seeded(noise)
-    result = pzos.solve(
-        pzos.Problem(problem.leader, noisy, problem.x0), CompositeTrustRegion(batch=6), steps=12, progress=False,
-        certificate=False,
-    )  # fmt: skip
-    assert "the followers are noisy" in result.explanation
+@pytest.mark.parametrize("order", [[0] * 40, [2, 1, 0, 3] * 10])
+def test_noise_is_found_out(order):
+    problem, noise = curved(), np.random.default_rng(0)
+    clean = problem.follower
+    noisy = pzos.Problem(problem.leader, lambda x: clean.respond(x, None) + 0.05 * noise.standard_normal(4), problem.x0)
+    state, _ = play(noisy, order, 4)
+    assert state.rough
 
 
 def test_directions_turn_away_from_those_seen():

@@ -5,6 +5,7 @@ import pytest
 
 import pzos
 from pzos.methods.trust_region.subproblem import Region, bounds_of, first_radius, minimise, on_model, typical_sizes
+from pzos.problem.projections import project_near
 from pzos.problem.sets import Ball, Box, Nonnegative, Simplex, Whole
 
 GOAL = np.array([2.0, -1.0, 0.5])
@@ -131,3 +132,33 @@ def test_without_a_minimiser_the_size_of_x0_and_the_set_decide():
     assert first_radius(flat, 1.0, np.zeros(3), np.zeros(1), Whole(), np.ones(3)) == 0.5
     in_simplex = first_radius(flat, 1.0, np.full(3, 1 / 3), np.zeros(1), Simplex(1.0), np.ones(3))
     assert 0.0 < in_simplex <= 0.5
+
+
+CUT = pzos.Polyhedron(A=[[1.0, 1.0, 1.0]], b=[0.5])
+
+
+@pytest.mark.parametrize(
+    "domain",
+    [CUT, pzos.Intersection([Box(-0.5, 1.0), CUT]), pzos.Intersection([CUT, Ball(0.0, 1.2)]),
+     pzos.Polyhedron(A=[[1.0, 0.0, 0.0]], b=[0.7], C=[[0.0, 1.0, 1.0]], d=[0.0])],
+    ids=["polyhedron", "with a box", "with a ball", "with an equation"],
+)  # fmt: skip
+@pytest.mark.parametrize("radius", [0.3, 10.0])
+def test_polyhedra_and_intersections(domain, radius):
+    """A bowl is lowest at the projection of its bottom."""
+    step = minimise(bowl, around(np.zeros(3), radius, domain), 100)
+    np.testing.assert_allclose(step.x, project_near(GOAL, np.zeros(3), radius, domain), atol=1e-5)
+    assert domain.contains(step.x, 1e-12)
+    assert step.predicted == pytest.approx(bowl(np.zeros(3))[0] - bowl(step.x)[0])
+
+
+def test_a_polyhedron_of_many_decisions_goes_by_projection():
+    many = pzos.Polyhedron(A=np.ones((1, 80)), b=[1.0])
+    goal = np.linspace(-1.0, 1.0, 80) + 0.3
+    step = minimise(lambda x: (float((x - goal) @ (x - goal)), 2.0 * (x - goal)), around(np.zeros(80), 5.0, many), 50)
+    np.testing.assert_allclose(step.x, many.project(goal), atol=1e-6)
+
+
+def test_where_the_centre_is_lowest_nothing_is_promised():
+    step = minimise(lambda x: (float(x @ x), 2.0 * x), around(np.zeros(3), 1.0, CUT), 20)
+    assert step.predicted == 0.0

@@ -17,8 +17,9 @@ import numpy as np
 
 from pzos.base.keys import Role
 from pzos.base.types import Matrix, Vector
-from pzos.methods.estimators import Answers, Plan
+from pzos.methods.estimators import Answers
 from pzos.methods.response_model.fit import Shape
+from pzos.methods.response_model.history import first
 from pzos.methods.response_model.response import ResponseModel
 from pzos.methods.solver import Outcome, Task
 from pzos.methods.trust_region import looking
@@ -37,6 +38,8 @@ _MOST_RADII, _OPEN_PER_RADIUS = 2, 4
 _ASIDE = 0.5
 #: How much less a direction counts for each answer that has shown it.
 _SEEN = 100.0
+#: What is nearer than this is no direction.
+_ROUNDING = 1e-9
 #: How far from x0 the first queries lie as long as no answer tells how far is far, in the size of x0.
 _BLIND = 0.15
 #: Those count if they turn out to lie so many first radii away.
@@ -56,10 +59,10 @@ class Proposal(TrialPlan):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Together(Plan):
-    """A batch: proposals without an answer in between."""
+class Together(TrialPlan):
+    """A batch: proposals without an answer in between; kind and move are those of the first."""
 
-    proposals: tuple[Proposal, ...]
+    proposals: tuple[Proposal, ...] = ()
 
 
 class Steps(Protocol):
@@ -102,7 +105,8 @@ class Steps(Protocol):
 def together(steps: Steps, task: Task, state: RegionState, count: int) -> Together:
     """Return a batch of so many proposals."""
     plans = tuple(islice(proposals(steps, task, state, ()), count))
-    return Together(tuple(plan.points[0] for plan in plans), tuple(plan.purposes[0] for plan in plans), plans)
+    points, purposes = tuple(plan.points[0] for plan in plans), tuple(plan.purposes[0] for plan in plans)
+    return Together(points, purposes, plans[0].kind, plans[0].move, proposals=plans)
 
 
 def proposals(steps: Steps, task: Task, state: RegionState, pending: Sequence[TrialPlan]) -> Iterator[Proposal]:
@@ -111,7 +115,7 @@ def proposals(steps: Steps, task: Task, state: RegionState, pending: Sequence[Tr
     if state.history is None:
         while True:
             kind = Kind.EXPLORE if any(plan.kind is Kind.START for plan in asked) else Kind.START
-            x = state.x if kind is Kind.START else _blind(task, state, asked)
+            x = state.x if kind is Kind.START else _on_grid(steps, task, state, _blind(task, state, asked), asked)
             plan = Proposal((x,), (kind.purpose,), kind, since=state, alone=kind is Kind.START)
             asked.append(plan)
             yield plan
@@ -170,7 +174,7 @@ class _Scene:
         if self._apart(self.first.points[0], asked):
             return self.first
         if self.first.kind is not Kind.TRIAL and self.goal is not self.state.x and self._apart(self.goal, asked):
-            return self._proposal(Kind.TRIAL, self.goal, self.first.move, self.state.radius)
+            return self._proposal(Kind.TRIAL, self.goal, self.first.move, self.state.radius, asked)
         open_radii = sum(isinstance(plan, Proposal) and plan.kind is Kind.TRIAL and not plan.alone for plan in asked)
         if open_radii < min(_MOST_RADII, (len(asked) + 1) // _OPEN_PER_RADIUS):
             for factor in _FACTORS:
@@ -179,8 +183,8 @@ class _Scene:
                     self._radii[factor] = self.steps.move_within(self.task, self.state, self.model, radius)
                 move = self._radii[factor]
                 if move.predicted > 0.0 and self._apart(move.x, asked):
-                    return self._proposal(Kind.TRIAL, move.x, move, radius)
-        return self._proposal(Kind.EXPLORE, self._aside(asked), self.first.move, self.state.radius)
+                    return self._proposal(Kind.TRIAL, move.x, move, radius, asked)
+        return self._proposal(Kind.EXPLORE, self._aside(asked), self.first.move, self.state.radius, asked)
 
     def _apart(self, x: Vector, asked: Sequence[TrialPlan]) -> bool:
         """Tell whether x is another point than those that are asked, or known."""
@@ -197,7 +201,7 @@ class _Scene:
         open_points = np.array([plan.points[0] for plan in asked]).reshape(-1, n) - self.goal
         offsets = np.concatenate([told, open_points]) / sizes
         lengths = np.linalg.norm(offsets, axis=1)
-        kept = (lengths > 0.0) & (lengths <= near)
+        kept = (lengths > _ROUNDING * near) & (lengths <= near)
         v = unseen(
             self.task.keys.direction(state.step, len(asked), n, Role.REGION), offsets[kept] / lengths[kept, None]
         )
@@ -208,19 +212,13 @@ class _Scene:
         if not points:
             signs = self.task.keys.generator(Role.REGION, state.step, len(asked) + 2).uniform(-1.0, 1.0, n)
             points = [self.region.at(1.0, signs)]
-        x = min(points, key=lambda point: objective(point)[0])
-        return x if self.steps.resolution is None else self._on_grid(x, asked)
+        return min(points, key=lambda point: objective(point)[0])
 
     def _is_new(self, x: Vector, asked: Sequence[TrialPlan]) -> bool:
         return self.state.past.index_of(x) is None and not any((x == plan.points[0]).all() for plan in asked)
 
-    def _on_grid(self, x: Vector, asked: Sequence[TrialPlan]) -> Vector:
-        history = self.state.past
-        for plan in asked:  # those count as known
-            history = history.append(plan.points[0], history.answers[self.state.centre])
-        return looking.on_grid(self.task, replace(self.state, history=history), x, self.steps.resolution or 1.0)
-
-    def _proposal(self, kind: Kind, x: Vector, move: Move, radius: float) -> Proposal:
+    def _proposal(self, kind: Kind, x: Vector, move: Move, radius: float, asked: Sequence[TrialPlan]) -> Proposal:
+        x = _on_grid(self.steps, self.task, self.state, x, asked)
         predictions = {shape: rival.clipped(x) for shape, rival in self.rivals.items()}
         priors = {shape: rival.prior for shape, rival in self.rivals.items()}
         deviation = self.model.deviation(x)
@@ -243,9 +241,19 @@ def _blind(task: Task, state: RegionState, asked: Sequence[TrialPlan]) -> Vector
     seen = [plan.points[0] for plan in asked] + [x for x, _ in state.early]
     offsets = np.array(seen).reshape(-1, n) - x0
     lengths = np.linalg.norm(offsets, axis=1)
-    kept = lengths > 0.0
+    kept = lengths > _ROUNDING * size
     v = unseen(task.keys.direction(state.step, len(asked), n, Role.REGION), offsets[kept] / lengths[kept, None])
     return Region(x0, _BLIND * size * np.sqrt(n), np.ones(n), task.known.domain).at(1.0, v)
+
+
+def _on_grid(steps: Steps, task: Task, state: RegionState, x: Vector, asked: Sequence[TrialPlan]) -> Vector:
+    """Return a point of the grid near x, if there is a grid, that is neither known nor asked."""
+    if steps.resolution is None:
+        return x
+    history = first(task.known.x0, np.zeros(1)) if state.history is None else state.history
+    for plan in asked:  # those count as known
+        history = history.append(plan.points[0], history.answers[0])
+    return looking.on_grid(task, replace(state, history=history), x, steps.resolution)
 
 
 # ---- telling --------------------------------------------------------------------------------------------------------

@@ -48,7 +48,7 @@ _ROUNDING_BY_RADIUS = 0.03
 _NEGLIGIBLE = 1e-14
 _FLOOR = 1e-4
 #: How much of the deviation of the model counts as hope.
-_HOPE = 0.3
+HOPE = 0.3
 _SPARE = 2
 #: Quiet steps after which the method ends, and so many more for each direction, up to as many directions.
 _QUIET, _QUIET_PER_DIRECTION = 20, 20
@@ -183,7 +183,7 @@ class CompositeTrustRegion:
     def _hopeful(self, task: Task, state: RegionState, model: ResponseModel, move: Move, doubt: float) -> Move:
         """Return where f on the model, less a share of what the model does not know of it, is lowest."""
         objective = on_model(task.known.leader, task.known.sign, model)
-        lowered = looking.hopeful(objective, model, _HOPE * doubt)
+        lowered = looking.hopeful(objective, model, HOPE * doubt)
         signs = task.keys.generator(Role.REGION, state.step).uniform(-1.0, 1.0, state.x.size)
         region = looking.region_of(task, state)
         start = task.known.domain.project(move.x + 1e-3 * state.radius * signs * region.sizes)

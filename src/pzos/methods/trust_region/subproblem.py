@@ -2,9 +2,9 @@
 
     min over x of  f(x, M(x))   subject to   |x - c|_inf <= D,  x in X
 
-Exact gradients, no queries. Boxes go to L-BFGS-B; any other set to spectral projected gradients, with projections
-onto its intersection with the trust region (:mod:`pzos.problem.projections`). The first radius D comes from the
-set, x0 and the known f; no scale is asked of the user.
+Exact gradients, no queries. Boxes go to L-BFGS-B, polyhedra to SLSQP; any other set to spectral projected gradients,
+with projections onto its intersection with the trust region (:mod:`pzos.problem.projections`). The first radius D
+comes from the set, x0 and the known f; no scale is asked of the user.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 from pzos.base.types import Vector
 from pzos.problem.leader import Leader
 from pzos.problem.projections import project_near
-from pzos.problem.sets import Box, Domain, Nonnegative, Whole
+from pzos.problem.sets import Box, Domain, Nonnegative, Whole, linear_form
 
 _GROWTH = 4.0
 _TRIES = 12
@@ -26,6 +26,8 @@ _TRIES = 12
 _PROJECTED, _WORST_OF = 4, 6
 #: Up to this many decisions the curvature of f is measured one by one.
 _MOST_MEASURED = 2000
+#: Up to this many decisions a polyhedron goes to SLSQP, whose steps cost their third power.
+_MOST_BY_SLSQP = 60
 
 
 Objective = Callable[[Vector], tuple[float, Vector]]
@@ -114,7 +116,9 @@ def minimise(objective: Objective, region: Region, iterations: int, start: Vecto
     bounds = bounds_of(region.domain, centre.size)
     begin = centre if start is None else start
     if bounds is None:
-        x, value = _projected(objective, begin, region, iterations)
+        x, value = _in_polyhedron(objective, here, slope, begin, region, iterations) or _projected(
+            objective, begin, region, iterations
+        )
         return Move(x, here - value, region.size(x))
     unit = float(np.abs(slope * reach).max()) or 1.0
 
@@ -131,6 +135,46 @@ def minimise(objective: Objective, region: Region, iterations: int, start: Vecto
     )  # fmt: skip
     x = np.minimum(np.maximum(centre + found.x * reach, bounds[0]), bounds[1])
     return Move(x, -float(found.fun) * unit, region.size(x))
+
+
+def _in_polyhedron(
+    objective: Objective, here: float, slope: Vector, start: Vector, region: Region, iterations: int
+) -> tuple[Vector, float] | None:
+    """Return what SLSQP finds in a polyhedron of not too many decisions, in radii; None where it finds nothing lower.
+
+    Only constraints that the region reaches are passed on.
+    """
+    from scipy.optimize import Bounds, LinearConstraint, minimize
+
+    centre, reach = region.centre, region.radius
+    if centre.size > _MOST_BY_SLSQP or not hasattr(region.domain, "project_within"):
+        return None
+    linear = linear_form(region.domain, centre.size)
+    if linear is None:
+        return None
+    room, rows = linear.b - linear.A @ centre, reach * linear.A
+    near = np.abs(rows).sum(axis=1) >= room
+    constraints = [LinearConstraint(rows[near], -np.inf, room[near])] if near.any() else []
+    if linear.d.size:
+        constraints.append(LinearConstraint(reach * linear.C, 0.0, 0.0))
+    unit = float(np.abs(slope).max()) * reach or 1.0
+
+    def scaled(u: Vector) -> tuple[float, Vector]:
+        value, gradient = objective(centre + reach * u)
+        return (value - here) / unit, gradient * (reach / unit)
+
+    lower = np.maximum((linear.lower - centre) / reach, -1.0)
+    upper = np.minimum((linear.upper - centre) / reach, 1.0)
+    found = minimize(
+        scaled, np.minimum(np.maximum((start - centre) / reach, lower), upper), jac=True, method="SLSQP",
+        bounds=Bounds(np.minimum(lower, 0.0), np.maximum(upper, 0.0)), constraints=constraints,
+        options={"maxiter": iterations, "ftol": 1e-12},
+    )  # fmt: skip
+    if not np.isfinite(found.x).all():
+        return None
+    x = project_near(centre + reach * found.x, centre, reach, region.domain)
+    value = objective(x)[0]
+    return (x, value) if value < here else None
 
 
 def _projected(objective: Objective, start: Vector, region: Region, iterations: int) -> tuple[Vector, float]:
