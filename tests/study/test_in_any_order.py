@@ -35,7 +35,7 @@ def study_of(path=None, **settings):
 def drive(study, workers=4, seed=0, answers=1000, asked=None):
     """Answer queries in a random order, as many as ``answers``; returns the bits of every point that was answered."""
     rng, told = np.random.default_rng(seed), []
-    waiting = [query for query in study.ask() if not study.finished] if study.queries else []
+    waiting = study.ask()
     for _ in range(answers):
         while len(waiting) < workers and (query := study.ask_one()) is not None:
             waiting.append(query)
