@@ -57,11 +57,8 @@ def problem(calls: Path, pause: float = 0.0) -> pzos.Problem:
         time.sleep(pause)
         return np.concatenate([np.abs(x - 0.3), np.maximum(x, 0.1)])
 
-    leader = pzos.leader_from_functions(
-        lambda x, y: float(x @ x + y.sum() + 0.5 * (y @ y)), lambda x, y: 2.0 * x, lambda x, y: 1.0 + y, name="kinks"
-    )
     start = np.linspace(1.0, 2.0, 5)
-    return pzos.Problem(leader, follower, start, name="kinks", follower_name="kinks, however long they take")
+    return pzos.Problem(kill_kinds.LEADER, follower, start, name="kinks", follower_name="kinks, however long they take")
 
 
 def drive(folder: Path, steps: int, workers: int, pause: float, checked: Any = None) -> str:

@@ -82,18 +82,9 @@ class Follower:
         return np.hstack([np.abs(points - 0.3), np.maximum(points, 0.1)])
 
 
-def value(x: np.ndarray, y: np.ndarray) -> float:
-    return float(x @ x + y.sum() + 0.5 * (y @ y))
-
-
-def grad_x(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    return 2.0 * x
-
-
-def grad_y(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    return 1.0 + y
-
-
+LEADER = pzos.leader_from_functions(
+    lambda x, y: float(x @ x + y @ y), lambda x, y: 2.0 * x, lambda x, y: 2.0 * y, name="kinks"
+)
 #: For each kind its follower, where queries are answered, and what solves: PZOS with batches, or the default.
 KINDS: dict[str, tuple[str, str, str]] = {
     "here": ("plain", "here", "PZOS"),
@@ -123,8 +114,7 @@ def drive(kind: str, folder: Path) -> None:
         "rows": lambda: pzos.batched(follower.rows),
         "command": lambda: pzos.CommandFollower(words, directory=folder, keep="nothing"),
     }[how]()
-    leader = pzos.leader_from_functions(value, grad_x, grad_y, name="kinks")
-    problem = pzos.Problem(leader, made, x0=np.linspace(1.0, 2.0, 5), name="kinks")
+    problem = pzos.Problem(LEADER, made, x0=np.linspace(1.0, 2.0, 5), name="kinks")
     chosen: dict[str, Any] = {"steps": 6, "solver": pzos.PZOS(step=0.05, radius=0.1, batch=2)}
     with contextlib.ExitStack() as stack:
         executor: Any = None

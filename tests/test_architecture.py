@@ -36,6 +36,7 @@ ROOMS = (
 
 #: Imports of a higher room inside a function: each one is a method that opens a door of a higher room for its user.
 LAZY_UPWARD = {
+    ("answers", "durable"),  # Answers.open
     ("study", "durable"),  # Study.open
     ("study", "stationarity"),  # Result.certify
     ("study", "report"),  # Result.plot, Result.report

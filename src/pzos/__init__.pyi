@@ -56,8 +56,27 @@ from .methods.trust_region.solver import CompositeTrustRegion as CompositeTrustR
 from .methods.trust_region.constrained import ConstrainedTrustRegion as ConstrainedTrustRegion
 from .methods.penalty import ExactPenalty as ExactPenalty
 
+# Methods of the related work
+from .methods.related import (
+    FlaxmanOnePoint as FlaxmanOnePoint,
+    FollowerAgnostic as FollowerAgnostic,
+    FrankWolfeZO as FrankWolfeZO,
+    GFM as GFM,
+    GFMPlus as GFMPlus,
+    GradientMappingZO as GradientMappingZO,
+    GuidedZO as GuidedZO,
+    KornowskiShamir as KornowskiShamir,
+    NesterovSpokoiny as NesterovSpokoiny,
+    PZOBO as PZOBO,
+    SPSA as SPSA,
+    TwoPhaseGFM as TwoPhaseGFM,
+    VarianceReducedZSOL as VarianceReducedZSOL,
+    ZOStackelberg as ZOStackelberg,
+    ZSOL as ZSOL,
+)
+
 # What methods are built from
-from .methods.steps import Constant as Constant, Diminishing as Diminishing, DoG as DoG, DoWG as DoWG
+from .methods.steps import Constant as Constant, Diminishing as Diminishing, DoG as DoG, DoWG as DoWG, Power as Power
 from .methods.probes import (
     Central as Central,
     Cycled as Cycled,
@@ -70,6 +89,7 @@ from .methods.predictions import (
     BlendPrediction as BlendPrediction,
     FittingMemory as FittingMemory,
     LeaderPrediction as LeaderPrediction,
+    ClippedPrediction as ClippedPrediction,
     ModelPrediction as ModelPrediction,
     PairMemory as PairMemory,
     RegressionMemory as RegressionMemory,
@@ -83,6 +103,7 @@ from .methods.estimators import (
 )
 
 # Where answers come from
+from .answers.table import Answers as Answers
 from .answers.oracle import Oracle as Oracle
 from .answers.command import CommandFollower as CommandFollower
 from .answers.cache import Cached as Cached

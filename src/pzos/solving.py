@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
 
     from pzos.answers.failures import Tolerance
+    from pzos.answers.table import Answers
 
 #: Ends after which there is time, and a point worth certifying.
 _CERTIFIED_ENDS = (Stop.STEPS, Stop.QUERIES, Stop.TARGET, Stop.CONVERGED)
@@ -56,6 +57,7 @@ def solve(
     path: str | os.PathLike[str] | None = None,
     progress: bool | None = None,
     certificate: bool | int | None = None,
+    answers: Answers | None = None,
     risk: float = 0.05,
 ) -> Result:
     """Run ``solver`` on ``problem`` until a limit is reached, and return the result.
@@ -65,9 +67,10 @@ def solve(
     counted in ``result.monitoring``: 33, or as many as ``certificate`` says; ``certificate=False`` leaves it out.
     ``steps``, ``queries`` (the algorithm's), ``seconds`` and ``target`` are limits; without any, 1000 steps are
     taken. ``tolerance`` says what to do about a follower that fails. With ``path`` the run is durable: every answer is
-    kept in that file before it is used, and the same call goes on where a killed one ended. ``progress`` shows a bar;
-    by default only on a terminal. Ctrl-C returns the partial result, which counts every query that was answered, also
-    those of a certificate that was not finished.
+    kept in that file before it is used, and the same call goes on where a killed one ended. ``answers`` of these
+    followers, asked for any cost, are known from the first query on: :class:`pzos.Answers`, e.g. ``result.answers``.
+    ``progress`` shows a bar; by default only on a terminal. Ctrl-C returns the partial result, which counts every query
+    that was answered, also those of a certificate that was not finished.
 
     ``workers`` is how many queries are answered at a time: by that many processes, or by the ``executor`` handed over,
     whose size is found out if it is not said. The default method asks as many per step; who answers them changes no
@@ -107,6 +110,7 @@ def solve(
         "monitor": monitor,
         "order": order,
     }
+    settings |= {} if answers is None else {"answers": answers}
     timeout = None if tolerance is None else tolerance.timeout
     # Ctrl-C is heard where it can be told of: the result of a run is not lost with its certificate.
     with CtrlC(), crew_of(workers, executor, timeout) as (executor, size):

@@ -120,16 +120,6 @@ HANGS = (
 )
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="process groups")
-def test_a_program_over_its_time_is_stopped_with_all_it_started(tmp_path: Path) -> None:
-    follower = python(HANGS, str(tmp_path / "pids"), timeout=3.0, keep="nothing")
-    with pytest.raises(FollowerTimeout, match="no answer within 3 s"):
-        follower.respond(np.ones(1), None)
-    started = [int(word) for word in (tmp_path / "pids").read_text().split()]
-    assert len(started) == 2
-    assert all(gone(process) for process in started)
-
-
 FORKS_TWICE = (
     "import os, sys, time\n"
     "child = os.fork()\n"
@@ -144,13 +134,15 @@ FORKS_TWICE = (
 )
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="no fork")
-def test_a_time_out_reaches_what_was_forked_twice(tmp_path: Path) -> None:
-    follower = python(FORKS_TWICE, str(tmp_path / "pids"), timeout=3.0, keep="nothing")
+@pytest.mark.skipif(sys.platform == "win32", reason="process groups, and no fork")
+@pytest.mark.parametrize(("program", "count"), [(HANGS, 2), (FORKS_TWICE, 1)], ids=["started", "forked twice"])
+def test_a_program_over_its_time_is_stopped_with_all_it_started(tmp_path: Path, program: str, count: int) -> None:
+    follower = python(program, str(tmp_path / "pids"), timeout=3.0, keep="nothing")
     with pytest.raises(FollowerTimeout, match=r"no answer within 3 s: it was stopped$"):
         follower.respond(np.ones(1), None)
-    (process,) = (tmp_path / "pids").read_text().split()
-    assert gone(int(process))
+    started = [int(word) for word in (tmp_path / "pids").read_text().split()]
+    assert len(started) == count
+    assert all(gone(process) for process in started)
 
 
 DRIVER = """

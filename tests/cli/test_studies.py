@@ -17,6 +17,7 @@ import pytest
 import pzos
 from durable_problem import bits
 from pzos.cli.main import main
+from pzos.report.from_file import story_of_file
 
 MODEL = """
 import os, time
@@ -56,6 +57,12 @@ kind = "PZOS"
 step = { kind = "Diminishing", scale = 0.05 }
 """
 EXPECTED_QUERIES = 4 * 3 + 1
+INTERRUPTED = MODEL.replace(
+    "    time.sleep",
+    """    if os.path.getsize("calls") == 6:
+        raise KeyboardInterrupt
+    time.sleep""",
+)
 
 
 class Folder:
@@ -384,6 +391,45 @@ def test_the_status_says_why_a_study_ended_and_whether_it_would_go_on(here: Fold
     assert json.loads(said(capsys, "status", "--json"))["stop"] == "queries"
     (here.path / "study.toml").write_text(STUDY.replace("steps = 4\n", ""))
     assert json.loads(said(capsys, "status", "--json"))["open"] == ["4.1", "4.2"]  # the last look is the iterate's
+
+
+def stop_everywhere(capsys: pytest.CaptureFixture[str]) -> set[str]:
+    """Return why the study stopped, in the words of everyone who says so."""
+    rows = [dict(line.split(maxsplit=1) for line in said(capsys, "status", name).splitlines() if len(line.split()) > 1)
+            for name in ("study.toml", "study.study")]  # fmt: skip
+    watched = said(capsys, "watch", "study.study", "--once")
+    state = next(line for line in watched.splitlines() if line.startswith("state")).split(maxsplit=1)[1]
+    told = {row["stopped"].split(": ")[1] for row in rows}
+    reported = story_of_file(Path("study.study")).status.split(";")[0]
+    return told | {state.removeprefix("ended: "), reported.removeprefix("ended: ")}
+
+
+@pytest.mark.parametrize(
+    ("limit", "words", "stop"),
+    [
+        ("steps = 4", (), pzos.Stop.STEPS),
+        ("queries = 12", (), pzos.Stop.QUERIES),
+        ("seconds = 1e-9", (), pzos.Stop.SECONDS),
+        ("steps = 100", ("--steps", "3"), pzos.Stop.STEPS),
+    ],
+)
+def test_everyone_says_the_same_reason_for_the_end(limit, words, stop, here: Folder, capsys) -> None:
+    (here.path / "study.toml").write_text(STUDY.replace("steps = 4", limit))
+    assert json.loads(said(capsys, "run", *words, "--json"))["stop"] == stop.name.lower()
+    assert stop_everywhere(capsys) == {stop.value}
+    if not words:
+        said(capsys, "init")  # opened again, and nothing told: the reason stands
+        assert stop_everywhere(capsys) == {stop.value}
+    assert json.loads(said(capsys, "status", "study.study", "--json"))["stop"] == stop.name.lower()
+
+
+def test_everyone_says_that_a_run_was_interrupted_until_it_goes_on(here: Folder, capsys) -> None:
+    (here.path / "model.py").write_text(INTERRUPTED)
+    assert main(["run"]) == 130
+    capsys.readouterr()
+    assert stop_everywhere(capsys) == {pzos.Stop.INTERRUPTED.value}
+    said(capsys, "resume")
+    assert stop_everywhere(capsys) == {pzos.Stop.STEPS.value}
 
 
 def test_answers_are_exported_with_every_digit(here: Folder, capsys: pytest.CaptureFixture[str]) -> None:

@@ -28,7 +28,7 @@ def test_once_prints_the_state_of_a_finished_study(study: Path, named: str, caps
     assert main(["watch", str(study), "--once", "--problem", f"{named}:problem"]) == 0
     lines = dict(line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines() if line.strip()[0].isalpha())
     result = pzos.solve(problem(), SOLVER, steps=8)
-    assert lines["state"] == "ended"
+    assert lines["state"] == "ended: all steps were taken"
     assert lines["queries"] == "24 (1 to monitor)"
     assert f"{result.value:.8g} now" in lines["F"]
     assert f"{result.best_value:.8g} best" in lines["F"]
@@ -64,7 +64,7 @@ def test_the_time_left_follows_from_the_pace(tmp_path: Path) -> None:
     view.times, view.own, view.step = [float(t) for t in range(11)], 11, 3
     assert dict(view.rows())["time"].endswith("about 89 s left")
     assert dict(view.rows())["speed"] == "1 answers a second"
-    view.ended = True
+    view.state = "ended"
     assert "left" not in dict(view.rows())["time"]
 
 

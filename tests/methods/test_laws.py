@@ -74,6 +74,22 @@ SOLVERS = (
     pzos.ConstrainedTrustRegion(risk=0.1),
     pzos.ExactPenalty(MemoryPZOS()),
     pzos.StopWhenStationary(PZOS(step=0.02), delta=0.1, epsilon=0.3, first=16),
+    pzos.PZOBO(),
+    pzos.GuidedZO(batch=2),
+    pzos.GuidedZO(history=True),
+    pzos.NesterovSpokoiny(),
+    pzos.ZSOL(),
+    pzos.VarianceReducedZSOL(),
+    pzos.SPSA(),
+    pzos.FlaxmanOnePoint(),
+    pzos.FollowerAgnostic(settle=2),
+    pzos.ZOStackelberg(),
+    pzos.GFM(),
+    pzos.TwoPhaseGFM(rounds=2, steps=2, judging=2),
+    pzos.GFMPlus(batch=1, large=3, period=2),
+    pzos.KornowskiShamir(block=3),
+    pzos.GradientMappingZO(),
+    pzos.FrankWolfeZO(),
 )
 
 

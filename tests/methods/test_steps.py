@@ -9,7 +9,7 @@ from hypothesis import given, settings, strategies as st
 import pzos
 from pzos.base.errors import InvalidInput
 from pzos.methods.memory import MemoryPZOS, SecantPZOS
-from pzos.methods.steps import Diminishing, DoG, DoWG, Schedule, StepState, next_step, value_at
+from pzos.methods.steps import Diminishing, DoG, DoWG, Power, Schedule, StepState, next_step, value_at
 from pzos.problem.leader import leader_from_functions
 from pzos.problem.problem import Problem
 from pzos.solving import solve
@@ -162,3 +162,11 @@ def test_the_reach_never_shrinks_and_is_the_longest_move(moves):
             assert now.total > past.total
             past = now
         assert past.reach == max(0.1, *moves)
+
+
+def test_powers_are_the_gains_of_stochastic_approximation():
+    assert [Power(2.0, 1.0)(t) for t in range(3)] == [2.0, 1.0, 2.0 / 3.0]
+    assert Power(3.0, 0.5)(8) == pytest.approx(Diminishing(3.0)(8))
+    assert Power(1.0, 2.0, offset=1.0)(0) == 0.25
+    with pytest.raises(InvalidInput, match="power"):
+        Power(1.0, -1.0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 import pzos
 from instances import START, problem
@@ -48,6 +49,19 @@ def test_a_running_study_is_reported_while_it_is_being_written(tmp_path: Path) -
         story = story_of_file(path, problem())
         assert story.status.startswith("being written now; 3 answers")
         assert story.curve.values.size == 1
+
+
+@pytest.mark.parametrize("solver", [SOLVER, pzos.ZOS(step=0.05, radius=0.1)], ids=["iterate", "monitored"])
+def test_the_ledger_of_a_study_that_was_extended_is_that_of_its_result(solver, tmp_path: Path) -> None:
+    path = tmp_path / "longer.study"
+    for steps in (4, 6, 7):
+        result = pzos.solve(problem(), solver, steps=steps, path=path)
+        assert story_of_file(path).ledger == story_of_file(path, problem(), solver).ledger == result.ledger
+        assert story_of_file(path).status.startswith("ended: all steps were taken; ")
+    with pzos.Study.open(path, problem().known(), solver, steps=9) as study:
+        for query in study.ask()[1:]:
+            study.tell(query, problem().follower.respond(query.x, None))
+    assert story_of_file(path).status.startswith("open: more answers can be told")
 
 
 def test_failures_are_counted(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import pytest
 import pzos
 from pzos.base.errors import FollowerFailure, InvalidInput
 from pzos.base.keys import Keys, Role
+from pzos.methods.solver import Task
 from pzos.stationarity import CertificateSolver, certify
 from pzos.stationarity.certificate import fit_prediction, gradient_samples, normal_near, pilot_size
 
@@ -108,10 +109,11 @@ def test_the_same_bits_by_hand_in_any_order_and_in_parallel() -> None:
 
 def test_directions_are_not_those_of_a_run_with_the_same_seed() -> None:
     keys = Keys(0)
-    plan = CertificateSolver(0.1, 20).plan_at(keys, np.zeros(3))
+    task = Task(kinked_problem(3, 0.5, 0.1)[0].known(), keys)
+    plan = CertificateSolver(0.1, 20).plan_at(task, np.zeros(3))
     assert not np.allclose(plan.directions[0], keys.direction(0, 0, 3))
     assert not np.allclose(
-        plan.directions[0], CertificateSolver(0.1, 20, address=1).plan_at(keys, np.zeros(3)).directions[0]
+        plan.directions[0], CertificateSolver(0.1, 20, address=1).plan_at(task, np.zeros(3)).directions[0]
     )
 
 

@@ -136,7 +136,7 @@ class _Store:
         for frame in scan(data):
             if frame.payload[:_KEY_BYTES] == key:
                 (gap,) = _GAP.unpack_from(frame.payload, _KEY_BYTES)
-                return Answer(as_array(frame.payload[_KEY_BYTES + _GAP.size :]), gap, cached=True)
+                return Answer(as_array(frame.payload[_KEY_BYTES + _GAP.size :]).copy(), gap, cached=True)
         return None
 
     def keep(self, key: bytes, payload: bytes) -> None:
@@ -177,7 +177,7 @@ class _Store:
         begin, size = self._end, self._end + len(data)
         for frame in scan(data):
             if frame.file == _CACHE and len(frame.payload) >= _KEY_BYTES + _GAP.size:
-                self._places[bytes(frame.payload[:_KEY_BYTES])] = begin + frame.start, begin + frame.end
+                self._places[frame.payload[:_KEY_BYTES]] = begin + frame.start, begin + frame.end
                 self._end, self._number, self._last = begin + frame.end, frame.number + 1, frame.checksum
         if size and not self._number:
             raise DamagedStudy(

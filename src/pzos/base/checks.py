@@ -197,9 +197,12 @@ class Constraint(Protocol):
         """Note a fault unless the value is as it must be; returns whether it is."""
 
 
-def checked(must: Constraint, **settings: Any) -> Any:
-    """Return a dataclass field that carries what it must be; ``settings`` are those of ``dataclasses.field``."""
-    return dataclasses.field(metadata={"must": must}, **settings)
+def checked(must: Constraint, *, later: bool = False, **settings: Any) -> Any:
+    """Return a dataclass field that carries what it must be; ``settings`` are those of ``dataclasses.field``.
+
+    A field that came ``later`` is not described in files while it has its default, as in files from before.
+    """
+    return dataclasses.field(metadata={"must": must, "later": later}, **settings)
 
 
 def note_fields(faults: Faults, value: Any) -> None:

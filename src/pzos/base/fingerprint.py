@@ -44,7 +44,12 @@ def describe(value: Any) -> Any:
     if isinstance(value, Enum):
         return f"{type(value).__qualname__}.{value.name}"
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        fields = {field.name: describe(getattr(value, field.name)) for field in dataclasses.fields(value)}
+        contents = [(field, getattr(value, field.name)) for field in dataclasses.fields(value)]
+        fields = {
+            field.name: describe(content)
+            for field, content in contents
+            if not (field.metadata.get("later") and content == field.default)
+        }
         return {"type": _type_name(type(value)), **fields}
     if isinstance(value, Mapping):
         return {str(name): describe(item) for name, item in sorted(value.items(), key=lambda pair: str(pair[0]))}

@@ -30,10 +30,11 @@ OLD_MARK = b"SQLite format 3\0"
 #: What the first frame of a file has in place of the checksum of the frame before.
 NOTHING_BEFORE = bytes(16)
 _HEAD = struct.Struct("<4s8sQQ16s")
+_HEAD_AND_CHECKSUM = struct.Struct(_HEAD.format + "16s")
 #: How a frame begins: the mark, id and number, and a length below 2^40; so that looking for it is quick in any file.
 _BEGINS = re.compile(MARK + rb".{21}\0\0\0", re.DOTALL)
 _CHECKSUM_BYTES = 16
-_SIZE = _HEAD.size + _CHECKSUM_BYTES
+_SIZE = _HEAD_AND_CHECKSUM.size
 _PATIENCE = 4  # how often as many bytes as there are may be hashed in search of intact frames
 _LITTLE_ENDIAN = np.dtype("<f8")
 _BEYOND_EVERY_FILE = 1 << 40
@@ -46,7 +47,7 @@ class Frame(NamedTuple):
     number: int
     previous: bytes
     checksum: bytes
-    payload: memoryview
+    payload: bytes
     start: int
     end: int
 
@@ -60,22 +61,24 @@ def framed(file: bytes, number: int, previous: bytes, payload: bytes) -> tuple[b
 
 def scan(data: bytes, at: int = 0) -> Iterator[Frame]:
     """Yield every intact frame from ``at`` on; what is between them is passed over."""
-    view, budget = memoryview(data), _PATIENCE * len(data)
-    while budget >= 0 and (found := _BEGINS.search(data, at)) is not None and found.start() <= len(data) - _SIZE:
-        at = found.start()
-        _, file, number, length, previous = _HEAD.unpack_from(data, at)
-        begin, end = at + _SIZE, at + _SIZE + length
-        if end <= len(data):
-            budget -= length
-            checksum = data[begin - _CHECKSUM_BYTES : begin]
-            if _checksum(view[at : at + _HEAD.size], view[begin:end]) == checksum:
-                yield Frame(file, number, previous, checksum, view[begin:end], at, end)
-                budget, at = budget + length, end
+    view, size, budget = memoryview(data), len(data), _PATIENCE * len(data)
+    while budget >= 0 and at <= size - _SIZE:
+        mark, file, number, length, previous, checksum = _HEAD_AND_CHECKSUM.unpack_from(data, at)
+        begin = at + _SIZE
+        end = begin + length
+        if mark == MARK and end <= size:
+            payload = data[begin:end]
+            if _checksum(view[at : at + _HEAD.size], payload) == checksum:
+                yield Frame(file, number, previous, checksum, payload, at, end)
+                at = end
                 continue
-        at += 1
+            budget -= length
+        if (found := _BEGINS.search(data, at + 1)) is None:
+            return
+        at = found.start()
 
 
-def _checksum(head: bytes | memoryview, payload: bytes | memoryview) -> bytes:
+def _checksum(head: bytes | memoryview, payload: bytes) -> bytes:
     hashed = blake2b(head, digest_size=_CHECKSUM_BYTES)
     hashed.update(payload)
     return hashed.digest()
@@ -86,9 +89,9 @@ def as_bytes(array: Vector) -> bytes:
     return np.ascontiguousarray(array, dtype=_LITTLE_ENDIAN).tobytes()
 
 
-def as_array(data: bytes | memoryview) -> Vector:
-    """Return the array of :func:`as_bytes`, in a buffer of its own."""
-    return np.frombuffer(data, dtype=_LITTLE_ENDIAN).astype(np.float64)
+def as_array(data: bytes) -> Vector:
+    """Return the array of :func:`as_bytes`, read-only, because it lies in ``data`` itself."""
+    return np.frombuffer(data, dtype=_LITTLE_ENDIAN).astype(np.float64, copy=False)
 
 
 # ---- files -----------------------------------------------------------------------------------------------------
@@ -118,12 +121,19 @@ def write_at(descriptor: int, at: int, data: bytes) -> None:
 def spare_study(path: str | os.PathLike[str]) -> Path:
     """Return ``path`` as a place to write something else to; InvalidInput if a study lies there."""
     place = Path(path)
-    if place.is_file():
-        with place.open("rb") as file:
-            begins = file.read(len(OLD_MARK))
-        if begins.startswith(MARK) or begins == OLD_MARK:
-            raise InvalidInput(f"{place}: holds a study or a cache: expected another name; nothing is written onto one")
+    if is_study(place):
+        raise InvalidInput(f"{place}: holds a study or a cache: expected another name; nothing is written onto one")
     return place
+
+
+def is_study(path: str | os.PathLike[str]) -> bool:
+    """Tell whether a file begins as a study or a cache does."""
+    place = Path(path)
+    if not place.is_file():
+        return False
+    with place.open("rb") as file:
+        begins = file.read(len(OLD_MARK))
+    return begins.startswith(MARK) or begins == OLD_MARK
 
 
 #: Return when what was written is on the disk.

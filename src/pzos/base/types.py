@@ -26,6 +26,8 @@ class Purpose(Enum):
     CERTIFICATE = "certificate"
     MONITOR = "monitor"
 
+    __hash__ = object.__hash__  # there is one of each; that of Enum is written in Python, and all are counted by it
+
 
 # Named tuples, not frozen dataclasses: several are made per query, and a frozen dataclass costs twice as much.
 

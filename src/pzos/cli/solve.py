@@ -15,7 +15,16 @@ from typing import Any
 from pzos.base.errors import InvalidInput
 from pzos.cli.description import made_from, named_problem, read_description
 from pzos.cli.printing import add_json, emit
-from pzos.cli.studies import add_running, executor_of, limits_of, require_follower, result_data, tolerance_of
+from pzos.cli.studies import (
+    add_answers,
+    add_running,
+    answers_of,
+    executor_of,
+    limits_of,
+    require_follower,
+    result_data,
+    tolerance_of,
+)
 from pzos.problem.problem import Problem
 from pzos.solving import solve
 
@@ -28,6 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--radius", type=float, help="its smoothing radius")
     parser.add_argument("--batch", type=int, help="its directions per step")
     parser.add_argument("--seed", type=int, help="seed of the directions")
+    add_answers(parser)
     add_running(parser)
     add_json(parser)
 
@@ -36,7 +46,8 @@ def run(args: argparse.Namespace) -> int:
     """Solve and print the result; exit code 130 if it was interrupted."""
     problem, solver, settings = _asked(args)
     given = {"seed": args.seed, "order": args.order}
-    settings = {**settings, **limits_of(args), **{name: value for name, value in given.items() if value is not None}}
+    settings = {**settings, **limits_of(args), **answers_of(args)}
+    settings |= {name: value for name, value in given.items() if value is not None}
     failing = {"failure_rate": settings.pop("failure_rate")} if "failure_rate" in settings else {}
     tolerant = failing or args.drop or args.attempts != 1 or args.timeout is not None
     with executor_of(args) as executor:

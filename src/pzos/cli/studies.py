@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import csv
-import importlib
+import functools
 import json
+import operator
 import sys
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Executor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,15 +23,18 @@ from pzos.answers.cluster import as_executor
 from pzos.answers.crew import size_of
 from pzos.answers.failures import Tolerance, TolerantOracle
 from pzos.answers.oracle import Oracle
-from pzos.base.checks import aligned, printable
-from pzos.base.errors import InvalidInput, MissingExtra
+from pzos.answers.table import Answers
+from pzos.answers.table_files import write_columns
+from pzos.base.checks import Faults, aligned, printable
+from pzos.base.errors import InvalidInput
 from pzos.base.frames import spare_study
 from pzos.base.types import Query
 from pzos.cli.description import Description, look_at, read_description
 from pzos.cli.printing import add_json, emit, sparkline
 from pzos.durable.log import read_study, recover as save_intact
 from pzos.durable.replay import summary
-from pzos.study.result import Result
+from pzos.methods.solver import Stop
+from pzos.study.result import Result, stop_words
 from pzos.study.run import drive
 from pzos.study.study import Study
 
@@ -40,7 +44,6 @@ _TOLD = (
 )  # fmt: skip
 #: A study with more answers is not replayed to say how far it is: that would take seconds.
 _REPLAYED_AT_MOST = 20_000
-_TEXTS = ("purpose", "failure", "retried")
 EXAMPLE_STUDY = """\
 # A study: what is optimised, how, and until when. Change it, then: pzos init; pzos run (or pzos ask, pzos tell).
 name = "tolls"
@@ -113,6 +116,7 @@ def init(args: argparse.Namespace) -> int:
 def add_run(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of ``pzos run`` and ``pzos resume``."""
     add_study(parser)
+    add_answers(parser)
     add_running(parser)
     add_json(parser)
 
@@ -127,7 +131,7 @@ def run(args: argparse.Namespace) -> int:
 
         asked_for = workers() if args.workers or args.dask else description.workers
         description = description.answered_by(asked_for, args.order)
-        with _opened(description, **limits_of(args)) as study:
+        with _opened(description, **limits_of(args), **answers_of(args)) as study:
             result = drive(study, oracle, workers=workers)
             emit(args, {"study": str(description.path), **result_data(result, study.ask())}, repr(result))
     return 130 if result.stop.name == "INTERRUPTED" else 0
@@ -161,6 +165,8 @@ def status(args: argparse.Namespace) -> int:
         return _status_of_file(args)
     with look_at(description, limited=True) as study:
         result = study.result()
+        if found.stop is not None:  # as its last session ended, whatever limits the description has by now
+            result = replace(result, stop=found.stop)
         data = {"study": str(description.path), **result_data(result, study.ask())}
     rows = [("study", str(description.path)), *result.rows(), *found.remarks]
     if data["open"]:
@@ -185,7 +191,9 @@ def _status_of_file(args: argparse.Namespace) -> int:
         ("seconds", f"{found.seconds:.3g}"),
         *found.remarks,
     ]
-    emit(args, {"study": str(args.study), **found._asdict()}, aligned(rows))
+    stop = found.stop or Stop.RUNNING
+    rows.insert(3, ("stopped", stop_words(stop)))
+    emit(args, {"study": str(args.study), **found._asdict(), "stop": stop.name.lower()}, aligned(rows))
     return 0
 
 
@@ -210,10 +218,7 @@ def export(args: argparse.Namespace) -> int:
     spare_study(args.file)
     columns = _steps_table(args.study) if args.what == "steps" else _answers_table(args.study)
     count = len(next(iter(columns.values()))) if columns else 0
-    if args.file.suffix == ".csv":
-        _write_csv(args.file, columns)
-    else:
-        _write_parquet(args.file, columns)
+    write_columns(args.file, columns)
     emit(args, {"file": str(args.file), "rows": count, "columns": list(columns)}, f"{args.file}: {count} rows")
     return 0
 
@@ -232,30 +237,6 @@ def _answers_table(study: Path) -> dict[str, list[Any]]:
         for entry in range(max((array.size for array in arrays), default=0)):
             columns[f"{letter}{entry}"] = [float(a[entry]) if entry < a.size else float("nan") for a in arrays]
     return columns
-
-
-def _write_csv(file: Path, columns: dict[str, list[Any]]) -> None:
-    with file.open("w", newline="", encoding="utf-8") as out:
-        writer = csv.writer(out, lineterminator="\n")
-        writer.writerow(columns)
-        guarded = {name: [_guarded(cell) for cell in columns[name]] for name in _TEXTS if name in columns}
-        columns = {**columns, **guarded}
-        writer.writerows(zip(*columns.values(), strict=True))  # floats come out with all their digits
-
-
-def _guarded(cell: str) -> str:
-    """Return text that no spreadsheet takes for a formula."""
-    cell = printable(cell)
-    return "'" + cell if cell.lstrip()[:1] in tuple("=+-@") else cell
-
-
-def _write_parquet(file: Path, columns: dict[str, list[Any]]) -> None:
-    try:
-        pyarrow = importlib.import_module("pyarrow")
-        parquet = importlib.import_module("pyarrow.parquet")
-    except ImportError as error:
-        raise MissingExtra("pyarrow", "parquet", "writing Parquet") from error
-    parquet.write_table(pyarrow.table(columns), file)
 
 
 # ---- pzos recover -----------------------------------------------------------------------------------------------
@@ -313,6 +294,23 @@ def add_running(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--drop", action="store_true",
                         help="go on without queries that fail for good (unbiased only if failing does not depend on "
                         "the direction)")  # fmt: skip
+
+
+def add_answers(parser: argparse.ArgumentParser) -> None:
+    """Declare which answers are known before the first query."""
+    parser.add_argument("--answers", nargs="+", type=Path, metavar="FILE",
+                        help="answers of these followers that are known already: study files, .csv or .parquet; a "
+                        "study keeps a copy of its own when it is begun")  # fmt: skip
+
+
+def answers_of(args: argparse.Namespace) -> dict[str, Any]:
+    """Return the answers that were given, merged; all files that cannot be used are named at once."""
+    if not args.answers:
+        return {}
+    faults = Faults("--answers")
+    tables = [table for file in args.answers if (table := faults.made(Answers.open, file)) is not None]
+    faults.raise_if_any()
+    return {"answers": functools.reduce(operator.add, tables)}
 
 
 def limits_of(args: argparse.Namespace) -> dict[str, Any]:

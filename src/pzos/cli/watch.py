@@ -21,7 +21,6 @@ from pzos.cli.description import add_names, sources
 from pzos.cli.printing import sparkline
 from pzos.durable.contents import StoredAnswer, stored_answers
 from pzos.durable.log import Log, open_log
-from pzos.methods.solver import Stop
 
 if TYPE_CHECKING:
     from pzos.problem.problem import Problem
@@ -102,11 +101,15 @@ class View:
     failures: int = 0
     step: int = -1
     elapsed: float = 0.0
-    looked: bool = False
-    ended: bool = False
+    state: str = ""
     looks: dict[int, set[int]] = field(default_factory=dict)
     values: list[float] = field(default_factory=list)
     times: list[float] = field(default_factory=list)
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing more is to come."""
+        return self.state.startswith("ended")
 
     def take_in(self, log: Log) -> None:
         """Read the answers that have arrived since the last look."""
@@ -118,12 +121,9 @@ class View:
         for row in stored_answers(log.contents.events[self.seen :]):
             self._count(row)
         self.seen = len(log.contents.events)
-        stop = log.contents.stop
-        # nothing is noted where the writer was killed, and in files of format 1
-        self.ended = stop != Stop.INTERRUPTED.value if stop else self.looked and not log.contents.being_written
+        self.state = log.contents.state
 
     def _count(self, row: StoredAnswer) -> None:
-        self.looked = row.final
         if row.final:
             self.looks.setdefault(row.step, set())
         elif row.step in self.looks:
@@ -152,7 +152,7 @@ class View:
         rows = [
             ("problem", identity.get("problem", {}).get("name") or "unnamed"),
             ("solver", f"{solver}, seed {identity.get('seed', '?')}"),
-            ("state", "ended" if self.ended else "waiting for answers"),
+            ("state", self.state or "waiting for answers"),
             ("steps", f"{self.step + 1}" + (f" of {self.steps}" if self.steps else "")),
             ("queries", f"{self.own}" + (f" of {self.queries}" if self.queries else "") + self._apart()),
             ("speed", self._speed()),

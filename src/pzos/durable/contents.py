@@ -5,31 +5,43 @@ Nothing is believed: sizes and types are checked before they are used, and a not
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import json
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 from typing import Any, NamedTuple
 
+import numpy as np
+
+from pzos.answers.table import Answers
+from pzos.base.errors import InvalidInput
 from pzos.base.frames import as_array, as_bytes
 from pzos.base.types import Purpose, Query, Response, Vector
 from pzos.durable.lock import holder
+from pzos.methods.solver import Stop
 from pzos.problem.leader import Leader
 from pzos.study.events import Event, is_closing, place_of, without, without_later
 
 #: Written into each header; a file of another format is refused.
 FORMAT = 2
-HEADER, NOTE, ASKED, ANSWERED = b"h", b"n", b"q", b"a"
+HEADER, NOTE, ASKED, ANSWERED, GIVEN = b"h", b"n", b"q", b"a", b"g"
+_EVENTS = (ANSWERED, ASKED)
 # kind; step, index; gap, seconds, elapsed; how many bytes of purpose, x, y, failure, retried follow
 _EVENT = struct.Struct("<cqqddd5I")
 _FLOAT_BYTES = 8
 _PURPOSES = {purpose.value.encode(): purpose for purpose in Purpose}
+_STOPS = {stop.value: stop for stop in Stop}
 _NO_ANSWER = Response(0, 0, as_array(b""))
 #: How many events may be looked through for answers that were taken back; opening a file must not take for ever.
 _MOST_LOOKED_THROUGH = 10**6
 #: A header and a note are short; what is longer would take many times its size in memory.
 _MOST_JSON = 1 << 20
 _MOST_PROCESSES = 1 << 31
+_LENGTH = struct.Struct("<Q")
+_GIVEN_NUMBERS = ("x", "y", "seconds", "gap")
+_GIVEN_TEXTS = ("failure", "source", "told", "follower")
 
 
 class StoredAnswer(NamedTuple):
@@ -54,13 +66,14 @@ class Contents:
     A note has a kind: ``opened`` (by whom, on which machine), ``closed`` (why), ``withdrawn`` (which answer, and why),
     ``leader`` (its value at an answer).
     Kinds that are not known are kept, so that later versions may have more. ``events`` are what stands: without answers
-    that were taken back.
+    that were taken back. ``given`` are the answers from elsewhere that the study was begun with.
     """
 
     def __init__(self) -> None:
         self.header: dict[str, Any] | None = None
         self.events: list[Event] = []
         self.notes: list[dict[str, Any]] = []
+        self.given: Answers | None = None
         self.withdrawn = 0
         self._looked_through = 0
 
@@ -89,14 +102,28 @@ class Contents:
             rows.append(("followers", f"{follower.get('name')!s:.80}{lacks}"))
         if self.difference:
             rows.append(("other machine", f"points moved by {self.difference:.2g} at most; the stored ones are used"))
+        if self.given is not None:
+            rows.append(("begun with", f"{len(self.given)} answers from {', '.join(dict.fromkeys(self.given.source))}"))
         if self.withdrawn:
             rows.append(("taken back", f"{self.withdrawn} answers; {self.aside} that depend on them were set aside"))
         return rows
 
     @property
-    def stop(self) -> str:
-        """Return why the study has ended, as its last writer noted; empty if it may go on."""
-        return str(self._last_note("opened", "closed", "withdrawn").get("stop", ""))
+    def stop(self) -> Stop | None:
+        """Return why the study has ended, as its last writer noted; None if he did not say that it has."""
+        noted = self._last_note("opened", "closed", "withdrawn").get("stop")
+        return _STOPS.get(noted) if isinstance(noted, str) else None
+
+    @property
+    def state(self) -> str:
+        """Return in words that the study has ended and why, or that it was interrupted; nothing if it goes on.
+
+        Where its last writer was killed, and in files of format 1, no reason is noted; the last look at F was the end.
+        """
+        if self.stop is not None:
+            return self.stop.value if self.stop is Stop.INTERRUPTED else f"ended: {self.stop.value}"
+        looked_last = bool(self.events) and self.events[-1].closing and self.events[-1].response is not None
+        return "ended" if looked_last and not self.being_written else ""
 
     @property
     def writer(self) -> dict[str, Any]:
@@ -120,16 +147,19 @@ class Contents:
         known = isinstance(process, int) and 0 < process < _MOST_PROCESSES
         return known and host == holder()["host"] and psutil.pid_exists(process)
 
-    def take(self, payload: memoryview) -> None:
+    def take(self, payload: bytes) -> None:
         """Add what one frame says; ValueError if a study writes no such frame."""
-        kind = bytes(payload[:1])
-        if kind in (ANSWERED, ASKED):
+        kind = payload[:1]
+        if kind in _EVENTS:
             _take_events(payload, self.events)
+            return
+        if kind == GIVEN:
+            self.given = unpack_given(payload[1:])
             return
         if len(payload) > _MOST_JSON:
             raise ValueError("it is longer than any header or note")
         try:
-            told = json.loads(bytes(payload[1:]))
+            told = json.loads(payload[1:])
         except RecursionError:
             raise ValueError("it is nested too deep") from None
         if kind == HEADER and _is_header(told):
@@ -158,6 +188,18 @@ class Contents:
         return (without_later if in_any_order else without)(self.events, step, index)
 
 
+@contextlib.contextmanager
+def uncollected() -> Iterator[None]:
+    """Hold off the search for cyclic garbage: events have no cycles, and there may be very many of them to look at."""
+    before = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if before:
+            gc.enable()
+
+
 def stored_answers(events: Iterable[Event]) -> list[StoredAnswer]:
     """Return the answers of the run among the events, each as one row."""
     rows = []
@@ -168,6 +210,23 @@ def stored_answers(events: Iterable[Event]) -> list[StoredAnswer]:
             address = query.step, query.index, query.purpose.value
             rows.append(StoredAnswer(*address, query.x, told.y, *numbers, *texts, is_closing(query)))
     return rows
+
+
+def as_used(rows: Sequence[StoredAnswer]) -> list[StoredAnswer]:
+    """Return the rows as the study uses them: the last look of a shorter run may answer the iterate of the next step.
+
+    It does where that step went on without asking its first query.
+    """
+    asked: dict[int, set[int]] = {row.step: set() for row in rows if row.final}
+    for row in rows:
+        if row.step in asked and not row.final:
+            asked[row.step].add(row.index)
+    return [
+        row._replace(purpose=Purpose.ITERATE.value, final=False)
+        if row.final and asked[row.step] and 0 not in asked[row.step]
+        else row
+        for row in rows
+    ]
 
 
 def packed(events: Iterable[Event]) -> list[bytes]:
@@ -190,6 +249,32 @@ def pack(event: Event) -> bytes:
     return b"".join((_EVENT.pack(kind, query.step, query.index, *numbers, *map(len, parts)), *parts))
 
 
+def pack_given(answers: Answers) -> bytes:
+    """Return the answers a study is begun with as the bytes of a frame: a copy of its own, with where they are from."""
+    texts = {name: list(getattr(answers, name)) for name in _GIVEN_TEXTS}
+    named = {name: [list(column) for column in getattr(answers, name)] for name in ("decisions", "responses")}
+    said = json.dumps({"shape": [len(answers), answers.x.shape[1], answers.y.shape[1]], **texts, **named}).encode()
+    numbers = (as_bytes(getattr(answers, name)) for name in _GIVEN_NUMBERS)
+    return b"".join((GIVEN, _LENGTH.pack(len(said)), said, *numbers))
+
+
+def unpack_given(payload: bytes) -> Answers:
+    """Return the table of :func:`pack_given`; ValueError if no study writes such a frame."""
+    (length,) = _LENGTH.unpack_from(payload)
+    begin = _LENGTH.size + length
+    try:
+        told = json.loads(payload[_LENGTH.size : begin])
+        count, wide, high = (int(size) for size in told.pop("shape"))
+        numbers = as_array(payload[begin:])
+        ends = list(accumulate((count * wide, count * high, count, count)))
+        if min(count, wide, high) < 1 or ends[-1] != numbers.size:
+            raise ValueError("its parts are not as long as it says")
+        x, y, seconds, gap, _ = np.split(numbers, ends)
+        return Answers(x.reshape(count, wide), y.reshape(count, high), seconds=seconds, gap=gap, **told)
+    except (AttributeError, InvalidInput, KeyError, RecursionError, TypeError) as error:
+        raise ValueError(f"it holds no answers: {error}") from None
+
+
 def value_of(leader: Leader, x: Vector, y: Vector) -> float | None:
     """Return f(x, y), or None where the leader cannot tell: a probe may lie outside its domain."""
     try:
@@ -203,26 +288,29 @@ def said(note: dict[str, Any]) -> bytes:
     return NOTE + json.dumps(note).encode()
 
 
-def _take_events(payload: memoryview, events: list[Event]) -> None:
+def _take_events(payload: bytes, events: list[Event]) -> None:
     """Add the events of one frame: one, or those of a batch that was answered as one."""
     at, end = 0, len(payload)
     while at < end:
-        kind, step, index, gap, seconds, elapsed, *sizes = _EVENT.unpack_from(payload, at)
-        purpose, x, y, failure, retried, at = accumulate(sizes, initial=at + _EVENT.size)
-        if at > end or (y - x) % _FLOAT_BYTES:
+        kind, step, index, gap, seconds, elapsed, in_purpose, in_x, in_y, in_failure, in_retried = _EVENT.unpack_from(
+            payload, at
+        )
+        purpose = at + _EVENT.size
+        x = purpose + in_purpose
+        failure = x + in_x + in_y
+        retried = failure + in_failure
+        at = retried + in_retried
+        if at > end or in_x % _FLOAT_BYTES:
             raise ValueError("its parts are not as long as it says")
-        numbers, width = as_array(payload[x:failure]), (y - x) // _FLOAT_BYTES
-        numbers.setflags(write=False)
-        why = _PURPOSES.get(bytes(payload[purpose:x]))
+        why = _PURPOSES.get(payload[purpose:x])
         if why is None:
             raise ValueError("no query is asked for such a purpose")
+        numbers, width = as_array(payload[x:failure]), in_x // _FLOAT_BYTES
         query = Query(step, index, numbers[:width], why)
         if kind == ASKED:
             events.append(Event(query))
             continue
-        texts = (
-            ("", "") if failure == at else (str(payload[failure:retried], "utf-8"), str(payload[retried:at], "utf-8"))
-        )
+        texts = (str(payload[failure:retried], "utf-8"), str(payload[retried:at], "utf-8")) if failure < at else ()
         events.append(Event(query, Response(step, index, numbers[width:], gap, seconds, *texts), elapsed))
 
 

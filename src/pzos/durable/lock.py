@@ -20,7 +20,7 @@ from pzos.base.checks import printable
 from pzos.base.errors import PzosError, StudyBusy
 from pzos.base.frames import lock
 
-BINARY = getattr(os, "OBINARY", 0)
+BINARY = getattr(os, "O_BINARY", 0)
 _locked_here: set[int] = set()
 
 

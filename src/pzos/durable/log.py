@@ -24,11 +24,12 @@ from typing import Any
 
 from pzos.base.checks import printable
 from pzos.base.errors import DamagedStudy, InvalidAnswer, InvalidInput, PzosError, StudyGone
-from pzos.base.frames import NOTHING_BEFORE, OLD_MARK, Frame, as_bytes, framed, read_from, scan, write_at
+from pzos.base.frames import NOTHING_BEFORE, OLD_MARK, as_bytes, framed, read_from, scan, write_at
 from pzos.base.types import Purpose, Query, Response
-from pzos.durable.contents import FORMAT, HEADER, Contents, pack, packed, said, value_of
+from pzos.durable.contents import FORMAT, HEADER, Contents, pack, packed, said, uncollected, value_of
 from pzos.durable.lock import BINARY, busy, holder, let_go, lock_out_writers, open_to_read, open_to_write
 from pzos.durable.old_format import read_old
+from pzos.methods.solver import Stop
 from pzos.problem.leader import Leader
 from pzos.study.events import Event
 
@@ -45,6 +46,7 @@ class Log:
         self.contents = Contents()
         self.set_aside: Path | None = None
         self._descriptor = descriptor
+        self._inode = _inode(os.fstat(descriptor))
         self._owner = os.getpid()
         self._study, self._number, self._last, self._end, self._torn = b"", 0, NOTHING_BEFORE, 0, b""
         self._asked: dict[tuple[int, int], Query] = {}
@@ -52,7 +54,8 @@ class Log:
         self._step, self._told = -1, dict[tuple[int, Purpose, bytes], Response]()
         self._answers = 0  # told so far
         self.leader: Leader | None = None
-        self._noted = False
+        self._noted, self._number_opened = False, 0
+        self._ended: Stop | None = None
         self._in_place = False  # whether the file has its name, which a new one is given when it is whole
         self._finalizer = weakref.finalize(self, let_go, descriptor, self._owner)
 
@@ -60,6 +63,10 @@ class Log:
 
     def more(self) -> list[Event]:
         """Take in what was written since the last time; returns the events among it."""
+        with uncollected():
+            return self._more()
+
+    def _more(self) -> list[Event]:
         before, data, at = len(self.contents.events), read_from(self._descriptor, self._end), 0
         if self._end == 0 and data.startswith(OLD_MARK):
             if not self.read_only:
@@ -70,14 +77,17 @@ class Log:
             old, self.contents.events = read_old(self.path)
             self.contents.header = {**old, "format": FORMAT, "converted from": old.get("format")}
             return self.contents.events
-        for frame in scan(data):
-            if not self._follows(frame, at):
+        study, number, last, take = self._study, self._number, self._last, self.contents.take
+        for file, count, previous, checksum, payload, start, end in scan(data):  # of a long study there are many
+            study = study or file
+            if start != at or count != number or previous != last or file != study:
                 raise self._damaged(f"what is at byte {self._end + at} is not as it was written")
             try:
-                self.contents.take(frame.payload)
+                take(payload)
             except (ValueError, struct.error) as error:
-                raise self._damaged(f"frame {frame.number} cannot be read: {error}") from None
-            self._study, self._number, self._last, at = frame.file, frame.number + 1, frame.checksum, frame.end
+                raise self._damaged(f"frame {number} cannot be read: {error}") from None
+            number, last, at = number + 1, checksum, end
+        self._study, self._number, self._last = study, number, last
         if not self._number:
             raise self._damaged("it is empty" if not data else "it does not begin as a study does")
         header = self.contents.header
@@ -90,10 +100,6 @@ class Log:
         new = self.contents.events[before:]
         self._answers += sum(event.response is not None for event in new)
         return new
-
-    def _follows(self, frame: Frame, at: int) -> bool:
-        known = self._study or frame.file
-        return (frame.start, frame.file, frame.number, frame.previous) == (at, known, self._number, self._last)
 
     def _damaged(self, reason: str) -> DamagedStudy:
         return damaged(self.path, read_from(self._descriptor, 0), reason)
@@ -170,8 +176,9 @@ class Log:
 
     def opened(self, **facts: Any) -> None:
         """Note that this process writes from now on, until it closes the study."""
+        self._ended = self.contents.stop
         self.note("opened", **holder(), **facts)
-        self._noted = True
+        self._noted, self._number_opened = True, self._number
 
     def note(self, kind: str, **facts: Any) -> None:
         """Write down what is no event of the study: who opened it, why it stopped."""
@@ -202,14 +209,14 @@ class Log:
             write_at(self._descriptor, self._end, data)
         except OSError as error:
             raise PzosError(
-                f"{self.path}: the answer could not be written ({error.strerror or error}) and was not taken; "
-                "make room or repair the disk, then tell it again"
+                f"{self.path}: could not be written ({error.strerror or error}): what was told before is kept, and "
+                "this was not taken; make room or repair the disk, then do it again"
             ) from error
         self._number, self._last, self._end = self._number + len(payloads), last, self._end + len(data)
 
     def _is_there(self) -> bool:
         try:
-            return os.path.samestat(os.stat(self.path), os.fstat(self._descriptor))
+            return _inode(os.stat(self.path)) == self._inode
         except FileNotFoundError:
             return False
 
@@ -234,9 +241,13 @@ class Log:
     def _set_aside(self, torn: bytes) -> None:
         """Keep the torn end of a write that was killed under another name, and let the study end before it."""
         self.set_aside = self.path.with_name(f"{self.path.name}.{secrets.token_hex(4)}.torn")
-        descriptor = os.open(self.set_aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+        descriptor = os.open(self.set_aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | BINARY, 0o666)
         try:
             write_at(descriptor, 0, torn)
+        except OSError:
+            self.set_aside.unlink(missing_ok=True)
+            self.set_aside = None
+            raise
         finally:
             os.close(descriptor)
         os.ftruncate(self._descriptor, self._end)
@@ -248,6 +259,8 @@ class Log:
             known = {(event.query[:2], as_bytes(event.query.x)) for event in self._last_asked()}
             asked = [query for query in self._asked.values() if (query[:2], as_bytes(query.x)) not in known]
             asked += self._issued
+            if not stop and not asked and self._number == self._number_opened and self._ended is not None:
+                stop = self._ended.value  # nothing has changed
             closed = {"kind": "closed", **({"stop": stop} if stop else {})}
             try:
                 self.write([*(pack(Event(query)) for query in asked), said(closed)])
@@ -262,6 +275,11 @@ class Log:
         """Yield the queries of the last step that an earlier session has kept."""
         steps = {query.step for query in self._asked.values()}
         return takewhile(lambda event: event.query.step in steps, reversed(self.contents.events))
+
+
+def _inode(found: os.stat_result) -> tuple[int, int]:
+    """Return which file was found, whatever its name."""
+    return found.st_dev, found.st_ino
 
 
 # ---- opening ----------------------------------------------------------------------------------------------------
@@ -392,7 +410,7 @@ def salvage(data: bytes) -> tuple[Contents, list[bytes]]:
             payload = frames[number].payload
             found.take(payload)
             if payload[:1] != HEADER:
-                taken.append(bytes(payload))
+                taken.append(payload)
     return found, taken
 
 

@@ -28,8 +28,9 @@ from pzos.base.errors import DifferentStudy
 from pzos.base.fingerprint import describe, describe_function, differences, listed
 from pzos.base.threads import blas_kernels
 from pzos.base.types import Query, Vector
-from pzos.durable.contents import FORMAT, Contents, value_of
-from pzos.durable.log import create, header_at, open_log, read_study
+from pzos.durable.contents import FORMAT, Contents, pack_given, value_of
+from pzos.durable.log import Log, create, header_at, open_log, read_study
+from pzos.methods.solver import Stop
 
 if TYPE_CHECKING:
     from pzos.methods.solver import AnySolver
@@ -62,31 +63,47 @@ def attach(
     """
     place = checked_path(path)
     header = header_of(study)
-    if not place.exists() and not read_only:
-        log = create(place, header)
-        log.leader = study.known.leader
-        log.opened()
-        study.keep(log)
-        return
-    log = open_log(place, read_only=read_only)
+    new = not place.exists() and not read_only
+    given = [] if study.answers is None else [pack_given(study.answers)]
+    log = create(place, header, given) if new else open_log(place, read_only=read_only)
     try:
-        stored = log.contents.header
-        if stored is not None:
-            compare(place, stored, header, any_version=any_version)
-        machines = machines_of(log.contents)
-        if machines != [machine()]:  # here the points would show another leader; there rounding may hide it
-            _compare_leader(place, study.known.leader, log.contents)
         log.leader = study.known.leader
-        study.replay(log.contents.events, _judge(study, place, machines), whole=whole)
+        facts = {} if new else _replay(study, log, header, any_version=any_version, whole=whole)
         if not read_only:
-            if stored is None:
+            if log.contents.header is None:
                 log.adopt(header)
-            elsewhere = {"machine": machine(), "difference": study.difference} if machines[-1:] != [machine()] else {}
-            log.opened(**elsewhere)
+            log.opened(**facts)
         study.keep(log)
     except BaseException:
         log.close()
         raise
+
+
+def _take_given(study: Study, path: Path, contents: Contents) -> None:
+    """Let the study begin with the copy of answers in its file, whatever has become of where they were from."""
+    given = contents.given
+    if given is not None:
+        faults = Faults(str(path))
+        given.check(faults, study.known)
+        faults.raise_if_any()
+        study.begin_with(given)
+    elif study.answers is not None:
+        raise DifferentStudy(
+            f"{path}: holds a study that was begun without answers from elsewhere, and {len(study.answers)} are given: "
+            "they would change every query since; leave them out, or choose another file name"
+        )
+
+
+def _replay(study: Study, log: Log, header: dict[str, Any], *, any_version: bool, whole: bool) -> dict[str, Any]:
+    """Tell the study what is in the file, if it is the same study; returns what is to be noted of this machine."""
+    place, stored, machines = log.path, log.contents.header, machines_of(log.contents)
+    if stored is not None:
+        compare(place, stored, header, any_version=any_version)
+    if machines != [machine()]:  # here the points would show another leader; there rounding may hide it
+        _compare_leader(place, study.known.leader, log.contents)
+    _take_given(study, place, log.contents)
+    study.replay(log.contents.events, _judge(study, place, machines), whole=whole)
+    return {"machine": machine(), "difference": study.difference} if machines[-1:] != [machine()] else {}
 
 
 def open_whole(path: str | os.PathLike[str], known: Known, solver: AnySolver, **settings: Any) -> Study:
@@ -296,7 +313,8 @@ class Summary(NamedTuple):
     """What a study file says by itself, without its problem.
 
     ``difference`` is the largest by which another machine computed a point otherwise than it was stored; ``withdrawn``
-    answers were taken back, and the answers ``aside`` had been asked for on their ground.
+    answers were taken back, and the answers ``aside`` had been asked for on their ground. ``stop`` is why the study
+    ended, as its last writer noted; None if it may go on.
     """
 
     header: dict[str, Any]
@@ -307,6 +325,7 @@ class Summary(NamedTuple):
     difference: float
     withdrawn: int
     aside: int
+    stop: Stop | None
     remarks: list[tuple[str, str]]
 
 
@@ -323,5 +342,6 @@ def summary(path: str | os.PathLike[str]) -> Summary:
         contents.difference,
         contents.withdrawn,
         contents.aside,
+        contents.stop,
         contents.remarks(),
     )

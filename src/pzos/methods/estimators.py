@@ -6,7 +6,7 @@ black-box (ZOS) estimate can be computed from the same answers: a paired compari
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple, TypeAlias, TypeVar
@@ -17,8 +17,12 @@ from pzos.base.errors import InvalidInput
 from pzos.base.keys import Keys
 from pzos.base.types import LeaderValue, Purpose, Vector, dot
 from pzos.problem.leader import Leader
+from pzos.problem.room import Room, room_near
+from pzos.problem.sets import Domain
 
 T = TypeVar("T")
+#: Draws directions on the sphere of a given dimension.
+Directed: TypeAlias = Callable[[int], Sequence[Vector]]
 
 #: One entry per planned point; None where the follower failed and the failure policy lets the run go on.
 Answers: TypeAlias = Sequence[Vector | None]
@@ -44,12 +48,29 @@ def of_kind(kind: type[P], plan: Plan) -> P:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TwoPointPlan(Plan):
-    """The points x (if ``centred``) and x +- radius v_q for the directions v_1, ..., v_Q."""
+    """The points x (if ``centred``) and x +- radius v_q for the directions v_1, ..., v_Q.
+
+    With ``room`` the pairs lie around its centre, and the directions along its basis.
+    """
 
     x: Vector
     radius: float
     directions: tuple[Vector, ...]
     centred: bool
+    room: Room | None = None
+
+    @property
+    def dimension(self) -> int:
+        """Return d: of how many dimensions the sphere is that the directions lie on."""
+        return self.x.size if self.room is None else self.room.dimension
+
+    def along(self, direction: Vector) -> Vector:
+        """Return a vector that is given in the coordinates of the room's directions."""
+        return direction if self.room is None else self.room.along(direction)
+
+    def coordinates(self, vector: Vector) -> Vector:
+        """Return the part of a vector along the room's directions, in their coordinates."""
+        return vector if self.room is None else self.room.coordinates(vector)
 
 
 class Estimate(NamedTuple):
@@ -79,6 +100,18 @@ def _purposes(pairs: int, centred: bool) -> tuple[Purpose, ...]:
     return (Purpose.ITERATE,) * centred + (Purpose.PROBE,) * (2 * pairs)
 
 
+def plan_inside(x: Vector, radius: float, directions: Directed, domain: Domain, *, centred: bool) -> TwoPointPlan:
+    """Plan differences that never leave the set, in a ball of it within ``radius`` of x (:mod:`pzos.problem.room`).
+
+    ``directions`` draws those on the sphere of a given dimension.
+    """
+    room = room_near(domain, x, radius)
+    drawn = tuple(room.along(v) for v in directions(room.dimension))
+    around = two_point_plan(room.centre, room.radius, drawn, centred=False)
+    points = (x, *around.points) if centred else around.points
+    return TwoPointPlan(points, _purposes(len(drawn), centred), x, room.radius, drawn, centred, room)
+
+
 def sphere_directions(keys: Keys, step: int, count: int, dimension: int) -> tuple[Vector, ...]:
     """Draw v_{t,1}, ..., v_{t,Q}, independent and uniform on the unit sphere; more extend fewer."""
     if count == 1:
@@ -104,7 +137,7 @@ def partial_estimate(leader: Leader, plan: TwoPointPlan, answers: Answers) -> Es
     pairs = list(answered_pairs(plan.directions, answers[1:]))
     if not pairs:
         return None
-    scale = plan.x.size / (2.0 * plan.radius * len(pairs))
+    scale = plan.dimension / (2.0 * plan.radius * len(pairs))
     gradient = at.grad_x  # the leader's array: the first term makes a new one
     for v, plus, minus in pairs:
         term = (scale * dot(at.grad_y, plus - minus)) * v
@@ -143,8 +176,9 @@ def predicted_estimate(at: LeaderValue, prediction: Vector, probes: Sequence[Pro
         E[g | past] = grad_x f + p + E[d s(v) v']' grad_y f - E[d v v'] p = grad_x f + J y_mu(x)' grad_y f,
 
     whatever p is: an element of the partial Goldstein set for mu <= delta, as for PZOS (p = 0, the same bits as
-    :func:`partial_estimate`). The theorem holds with its second-moment constant replaced: what multiplies d is
-    |J y_mu' grad_y f - p|^2 instead of |J y_mu' grad_y f|^2.
+    :func:`partial_estimate`). Where the response is linear the noise is d |J' grad_y f - p|^2 instead of
+    d |J' grad_y f|^2. A theorem holds under further conditions (docs/theory.md): central differences, a bound on |p|,
+    and a step that does not depend on g.
     """
     gradient = at.grad_x + prediction
     count = len(probes)
@@ -164,14 +198,15 @@ def black_box_estimate(leader: Leader, plan: TwoPointPlan, answers: Answers) -> 
     A centred plan serves as well: its first answer then gives F(x) at no further query.
     """
     centre = answers[0] if plan.centred else None
-    pairs = list(answered_pairs(plan.directions, answers[plan.centred :]))
+    probes = plan.points[plan.centred :]
+    asked = zip(plan.directions, probes[::2], probes[1::2], strict=True)
+    pairs = list(answered_pairs(asked, answers[plan.centred :]))
     if not pairs:
         return None
     gradient = np.zeros_like(plan.x)
-    scale = plan.x.size / (2.0 * plan.radius * len(pairs))
-    for v, plus, minus in pairs:
-        offset = plan.radius * v
-        rise = leader.value(plan.x + offset, plus) - leader.value(plan.x - offset, minus)
+    scale = plan.dimension / (2.0 * plan.radius * len(pairs))
+    for (v, ahead, behind), plus, minus in pairs:
+        rise = leader.value(ahead, plus) - leader.value(behind, minus)
         gradient += (scale * rise) * v
     value = float("nan") if centre is None else leader.value(plan.x, centre)
     return Estimate(gradient, value, len(pairs))

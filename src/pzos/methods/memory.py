@@ -9,15 +9,19 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from pzos.base.checks import Must, check_fields, checked
 from pzos.base.types import LeaderValue, Vector, dot
-from pzos.methods.estimators import Answers, Plan, of_kind, predicted_estimate
+from pzos.methods.estimators import Answers, Plan, Probe, of_kind, predicted_estimate
 from pzos.methods.predictions import AnyPrediction, FittingMemory, Prediction
 from pzos.methods.probes import Cycled, Differences, Directions, Independent, OneSided, ProbePlan, Reading
 from pzos.methods.solver import Foresight, Outcome, Stop, Task
 from pzos.methods.steps import BATCH, SCHEDULE, STEP, DoG, Schedule, Step, StepState, next_step, value_at
 
 _UNKNOWN = float("nan")
+#: Of answers known before, so many per decision are learned from: what is farther away says little of x0.
+_LEARNED = 2
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -57,6 +61,20 @@ class _Remembering:
     def init(self, task: Task) -> MemoryState:
         """Start at x0 with an empty memory."""
         return MemoryState(0, task.known.x0, self.prediction.start(task.known.dimension))
+
+    def begun(self, task: Task) -> MemoryState:
+        """Start at x0 with the differences among answers known before in the memory, the nearest to x0 learned last."""
+        state, known = self.init(task), task.known
+        ordered = sorted(task.told, key=lambda pair: float(np.linalg.norm(pair[0] - known.x0)))
+        (x, y), others = ordered[0], ordered[1 : _LEARNED * known.dimension + 1]
+        runs = [float(np.linalg.norm(point - x)) for point, _ in others]
+        probes = [
+            Probe((point - x) / run, answer - y, run)
+            for (point, answer), run in zip(others, runs, strict=True)
+            if run > 0.0
+        ]
+        learned = self.prediction.learn(state.learned, known.leader(x, y), probes[::-1])
+        return MemoryState(0, known.x0, learned)
 
     def ask(self, task: Task, state: MemoryState) -> ProbePlan:
         """Plan the probes of this step."""
@@ -107,9 +125,14 @@ class MemoryPZOS(_Remembering):
 
         g = h + d/Q sum_q (D_q - h . v_q) v_q,   h = grad_x f + B' grad_y f,   B learned from earlier answers
 
-    E[g | past] = grad_x f + J y_mu' grad_y f exactly as for PZOS (see :func:`pzos.predicted_estimate`),
-    so g lies in the partial Goldstein set in the mean and the paper's theorem carries over with a smaller
-    second-moment constant. ``prediction`` is interchangeable (``methods/predictions.py``), and so
+    E[g | past] = grad_x f + J y_mu' grad_y f exactly as for PZOS (see :func:`pzos.predicted_estimate`), so g lies in
+    the partial Goldstein set in the mean. Convergence is *not* proved for the defaults: one-sided differences have a
+    second moment of order d^2, the DoG step contains the current estimate, and the memory has no bound. It is proved
+    (docs/theory.md) for
+
+        MemoryPZOS(step=0.01, differences=Central(), prediction=ClippedPrediction(FittingMemory(), bound=L_f L_y))
+
+    with a number as the step. ``prediction`` is interchangeable (``methods/predictions.py``), and so
     are ``differences`` and ``directions``; what each does to the claim stands in its docstring. By default 2 queries
     a step (Q + 1), no step size to tune, and memory that fits d = 10^5.
 

@@ -27,7 +27,7 @@ from pzos.base.types import Purpose, Vector
 from pzos.methods.estimators import Answers, Plan
 from pzos.methods.memory import MemoryPZOS, SecantPZOS
 from pzos.methods.smoothing import PZOS, ZOS
-from pzos.methods.solver import AnySolver, Foresight, Outcome, State, Stop, Task
+from pzos.methods.solver import AnySolver, Foresight, Outcome, State, Stop, Task, begin
 from pzos.problem.leader import Leader
 from pzos.problem.outcomes import Outcomes
 
@@ -55,6 +55,10 @@ class ExactPenalty:
     def init(self, task: Task) -> State:
         """Start as the method does."""
         return self.solver.init(self._penalised(task))  # type: ignore[no-any-return]
+
+    def begun(self, task: Task) -> State:
+        """Start with the answers known before, if the method can use them."""
+        return begin(self.solver, self._penalised(task))  # type: ignore[no-any-return]
 
     def ask(self, task: Task, state: Any) -> Plan:
         """Plan what the method plans."""

@@ -70,6 +70,13 @@ class Prediction(Protocol[M]):
 AnyPrediction = Prediction[Any]
 
 
+_PREDICTION = Must(
+    lambda value: isinstance(value, Prediction) and not isinstance(value, type),
+    "an object with the methods of Prediction",
+    "try FittingMemory()",
+)
+
+
 class _Given:
     """What predictions share that are given beforehand: there is nothing to learn."""
 
@@ -84,7 +91,7 @@ class _Given:
 
 @dataclass(frozen=True, slots=True)
 class LeaderPrediction(_Given):
-    """h = grad_x f: the estimate is PZOS, eq. (5), bit for bit.
+    """h = grad_x f: the estimate is PZOS, eq. (4), bit for bit.
 
     *Unbiased*: p = 0 is a constant. Its noise d |J' grad_y f|^2 stays where grad F = 0, because there
     J' grad_y f = -grad_x f.
@@ -182,6 +189,34 @@ class ModelPrediction(_Given):
                 "return the transposed Jacobian of the model times u, one entry per entry of x"
             )
         return product
+
+
+@dataclass(frozen=True, slots=True)
+class ClippedPrediction:
+    """Another prediction, drawn back to |p| <= ``bound``: then the second moment of g is bounded, and a theorem holds.
+
+    |J' grad_y f| <= L_f L_y, so that nothing is lost with a bound of L_f L_y. *Unbiased* like the prediction it clips.
+    """
+
+    prediction: AnyPrediction = checked(_PREDICTION)
+    bound: float = checked(POSITIVE)
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+    def start(self, dimension: int) -> Any:
+        """Return what the prediction knows before any answer."""
+        return self.prediction.start(dimension)
+
+    def predict(self, learned: Any, x: Vector, at: LeaderValue) -> Vector:
+        """Return p, or p bound/|p| where it is longer."""
+        p = self.prediction.predict(learned, x, at)
+        length = sqrt(dot(p, p))
+        return p if length <= self.bound else p * (self.bound / length)
+
+    def learn(self, learned: Any, at: LeaderValue, probes: Sequence[Probe]) -> Any:
+        """Learn as the prediction does."""
+        return self.prediction.learn(learned, at, probes)
 
 
 # ---- memories -------------------------------------------------------------------------------------------------------

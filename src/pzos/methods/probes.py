@@ -229,9 +229,9 @@ class OneSided:
 
         E[d/mu (y*(x + mu v) - y*(x)) v'] = d/mu E[y*(x + mu v) v'] = J y_mu(x)     (Lemma on J y_mu, App. C)
 
-    The second-moment bound of the symmetric difference holds as well, since |y*(x + mu v) - y*(x)| <= L_y mu.
-    What is lost: the curvature of y* no longer cancels in single differences (an error of O(mu) in each, none in
-    the mean), and noise of the followers weighs four times as much in the variance.
+    What is lost is the second moment: all that holds of one-sided differences is E|H' g|^2 <= d^2 L_y^2 |g|^2, and
+    y* = |x| attains it at x = 0, where symmetric ones have at most d^2/(d-1) L_y^2 |g|^2 (docs/theory.md). Where y* is
+    smooth the two differ by O(mu). Noise of the followers weighs four times as much in the variance.
     """
 
     inside: bool = False

@@ -2,6 +2,11 @@
 
 Both take the same step, x_{t+1} = P_X(x_t -+ alpha_t g_t) with minus to minimise and plus to maximise; they differ
 in the estimate g_t alone. With the same seed both use the same directions.
+
+The paper's probes x_t +- mu v lie outside the set where x_t is near its boundary. With ``inside`` none does: where the
+ball of radius mu around x_t is not in the set, the pairs lie in a smaller one that is, within mu of x_t
+(:mod:`pzos.problem.room`). Then E[g_t] still lies in the (partial) Goldstein set of radius mu, along the set's own
+directions, but it is the gradient of F smoothed at the other ball.
 """
 
 from __future__ import annotations
@@ -9,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
-from pzos.base.checks import check_fields, checked
+from pzos.base.checks import check_fields, checked, one_of
 from pzos.base.types import Vector, dot
 from pzos.methods.estimators import (
     Answers,
@@ -19,12 +24,15 @@ from pzos.methods.estimators import (
     black_box_estimate,
     of_kind,
     partial_estimate,
+    plan_inside,
     sphere_directions,
     two_point_plan,
 )
 from pzos.methods.solver import Outcome, Stop, Task
 from pzos.methods.steps import BATCH, SCHEDULE, Schedule, value_at
 from pzos.problem.leader import Leader
+
+INSIDE = one_of((True, False), "say whether probes must stay in the set")
 
 
 class IterateState(NamedTuple):
@@ -42,6 +50,7 @@ class _Smoothing:
     step: float | Schedule = checked(SCHEDULE, default=0.05)
     radius: float | Schedule = checked(SCHEDULE, default=0.1)
     batch: int = checked(BATCH, default=1)
+    inside: bool = checked(INSIDE, default=False, later=True)
     _centred: ClassVar[bool]
 
     def __post_init__(self) -> None:
@@ -61,9 +70,15 @@ class _Smoothing:
         return None
 
     def ask(self, task: Task, state: IterateState) -> TwoPointPlan:
-        """Plan x_t (for PZOS) and x_t +- mu v_q."""
-        directions = sphere_directions(task.keys, state.t, self.batch, state.x.size)
-        return two_point_plan(state.x, value_at(self.radius, state.t), directions, centred=self._centred)
+        """Plan x_t (for PZOS) and x_t +- mu v_q, or pairs that stay in the set."""
+        radius = value_at(self.radius, state.t)
+
+        def directions(dimension: int) -> tuple[Vector, ...]:
+            return sphere_directions(task.keys, state.t, self.batch, dimension)
+
+        if self.inside:
+            return plan_inside(state.x, radius, directions, task.known.domain, centred=self._centred)
+        return two_point_plan(state.x, radius, directions(state.x.size), centred=self._centred)
 
     def tell(self, task: Task, state: IterateState, plan: Plan, answers: Answers) -> tuple[IterateState, Outcome]:
         """Take x_{t+1} = P_X(x_t -+ alpha_t g_t); stay where the whole batch failed."""
@@ -91,14 +106,14 @@ class PZOS(_Smoothing):
 
     Only the Jacobian of the followers' response is estimated by two-point differences of radius ``radius``; the
     leader's partial gradients are exact. ``step`` and ``radius`` are numbers or schedules, e.g.
-    ``Diminishing(0.05)``.
+    ``Diminishing(0.05)``. ``inside`` keeps every query in the set.
     """
 
     _centred = True
 
     @staticmethod
     def estimate(leader: Leader, plan: Plan, answers: Answers) -> Estimate | None:
-        """Return the partial estimate, eq. (5), from the answers to a two-point plan."""
+        """Return the partial estimate, eq. (4), from the answers to a two-point plan."""
         return partial_estimate(leader, of_kind(TwoPointPlan, plan), answers)
 
 

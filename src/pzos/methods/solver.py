@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from pzos.base.checks import Must
+from pzos.base.errors import InvalidInput
 from pzos.base.keys import Keys
 from pzos.base.types import LeaderValue, Vector
 from pzos.methods.estimators import Answers, Plan
@@ -20,6 +21,8 @@ from pzos.problem.problem import Known
 
 #: (x, f and its partial gradients there) -> a prediction of J' grad_y f, made before any direction is drawn.
 Foresight = Callable[[Vector, LeaderValue], Vector]
+#: Pairs of x and y*(x).
+Told = Sequence[tuple[Vector, Vector]]
 NO_EXTRAS: Mapping[str, float] = MappingProxyType({})
 
 
@@ -41,10 +44,14 @@ class Stop(Enum):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Task:
-    """What a solver is given to work on: the known part of the problem, and random numbers by address."""
+    """What a solver is given to work on: the known part of the problem, and random numbers by address.
+
+    ``told`` are pairs of x and y*(x) that were known before the first query.
+    """
 
     known: Known
     keys: Keys
+    told: Told = ()
 
 
 @runtime_checkable
@@ -148,9 +155,31 @@ class Certifiable(Protocol):
 class Informed(Protocol):
     """A solver that learns from answers at points it did not ask about."""
 
-    def informed(self, task: Task, state: Any, answers: Sequence[tuple[Vector, Vector]]) -> Any:
+    def informed(self, task: Task, state: Any, answers: Told) -> Any:
         """Return the state with these pairs of x and y*(x) taken into its memory."""
         ...
+
+
+@runtime_checkable
+class Reusing(Protocol):
+    """A solver that can begin with answers that were known before."""
+
+    def begun(self, task: Task) -> Any:
+        """Return the state before any query, with the pairs ``task.told`` in its memory."""
+        ...
+
+
+def begin(solver: AnySolver, task: Task) -> Any:
+    """Return the state before any query; InvalidInput if there are answers that the solver cannot use."""
+    if not task.told:
+        return solver.init(task)
+    if not isinstance(solver, Reusing):
+        raise InvalidInput(
+            f"answers: {type(solver).__name__} asks afresh at every step and cannot use {len(task.told)} answers known "
+            "before: expected a solver that remembers; leave the solver out, use MemoryPZOS or SecantPZOS, or leave "
+            "the answers out"
+        )
+    return solver.begun(task)
 
 
 @runtime_checkable

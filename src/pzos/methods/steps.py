@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from math import sqrt
 from typing import Any, NamedTuple, Protocol, TypeGuard, runtime_checkable
 
-from pzos.base.checks import Faults, check_fields, checked, positive, shown, whole
+from pzos.base.checks import Faults, at_least, check_fields, checked, positive, set_fields, shown, whole
 from pzos.base.errors import InvalidInput
 from pzos.base.types import Vector, dot
 
@@ -59,6 +59,23 @@ class Diminishing:
     def __call__(self, t: int) -> float:
         """Return scale / sqrt(t + 1)."""
         return float(self.scale / (t + 1) ** 0.5)
+
+
+@dataclass(frozen=True, slots=True)
+class Power:
+    """``scale`` / (t + ``offset``)^``power``, with t counted from 1: the gains of stochastic approximation."""
+
+    scale: float = checked(POSITIVE)
+    power: float = checked(at_least(0.0, "a number >= 0", "0.5 is that of Diminishing"))
+    offset: float = checked(at_least(0.0, "a number >= 0", "0 starts at once"), default=0.0)
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        set_fields(self, scale=float(self.scale), power=float(self.power), offset=float(self.offset))
+
+    def __call__(self, t: int) -> float:
+        """Return scale / (t + 1 + offset)^power."""
+        return float(self.scale / (t + 1 + self.offset) ** self.power)
 
 
 def value_at(schedule: float | Schedule, t: int) -> float:

@@ -7,22 +7,29 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from pzos.base.errors import MissingExtra
 from pzos.base.types import Matrix, Vector
-from pzos.problem.leader import Leader, cost_function
+from pzos.problem.leader import Leader, checked_parameters, cost_function, parametric
 from pzos.problem.outcomes import Outcomes, made, two_sided
 
 
-def leader_from_jax(cost: Callable[[Any, Any], Any], *, name: str = "leader") -> Leader:
+def leader_from_jax(
+    cost: Callable[..., Any], *, name: str = "leader", parameters: Mapping[str, float] | None = None
+) -> Leader:
     """Build a leader from ``cost(x, y)`` written with JAX (or plain operators); gradients are exact.
 
-    The cost is compiled in float64 whatever JAX's global setting is, and that setting is left alone.
+    The cost is compiled in float64 whatever JAX's global setting is, and that setting is left alone. With
+    ``parameters`` it takes these by name as well: ``cost(x, y, price=...)``.
     """
     cost_function("pass the function itself").require("leader_from_jax", "cost", cost)
+    if parameters is not None:
+        given = checked_parameters("leader_from_jax", parameters)
+        return parametric(lambda values: leader_from_jax(partial(cost, **values), name=name), given)
     try:
         import jax
     except ImportError as error:
@@ -93,9 +100,17 @@ def outcomes_from_jax(
     return two_sided(where, made(where, value, pull, names, pulls), equal)
 
 
-def leader_from_torch(cost: Callable[[Any, Any], Any], *, name: str = "leader") -> Leader:
-    """Build a leader from ``cost(x, y)`` written with PyTorch; x and y arrive as float64 tensors."""
+def leader_from_torch(
+    cost: Callable[..., Any], *, name: str = "leader", parameters: Mapping[str, float] | None = None
+) -> Leader:
+    """Build a leader from ``cost(x, y)`` written with PyTorch; x and y arrive as float64 tensors.
+
+    With ``parameters`` it takes these by name as well: ``cost(x, y, price=...)``.
+    """
     cost_function("pass the function itself").require("leader_from_torch", "cost", cost)
+    if parameters is not None:
+        given = checked_parameters("leader_from_torch", parameters)
+        return parametric(lambda values: leader_from_torch(partial(cost, **values), name=name), given)
     try:
         import torch
     except ImportError as error:
@@ -121,7 +136,10 @@ def leader_from_torch(cost: Callable[[Any, Any], Any], *, name: str = "leader") 
 def outcomes_from_torch(
     g: Callable[[Any, Any], Any], *, names: str | Iterable[str], equal: Mapping[str, float] | None = None
 ) -> Outcomes:
-    """Build constraints g(x, y) <= 0 from one function written with PyTorch; x and y arrive as float64 tensors."""
+    """Build constraints g(x, y) <= 0 from one function written with PyTorch; x and y arrive as float64 tensors.
+
+    With ``parameters`` it takes these by name as well: ``cost(x, y, price=...)``.
+    """
     where = "outcomes_from_torch"
     cost_function("pass the function itself").require(where, "g", g)
     try:

@@ -6,7 +6,7 @@ Only the oracle calls a follower. User code is handed copies, so that it may wri
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, final
@@ -172,6 +172,31 @@ def identity(follower: Follower, name: str = "") -> dict[str, Any] | None:
     if hasattr(follower, "command"):
         return {"name": " ".join(Path(argument).name for argument in follower.command)}
     return {"kind": type(follower).__name__, **identify(getattr(follower, "function", follower))}
+
+
+def written(followers: Mapping[str, Any] | None) -> str:
+    """Return what :func:`identity` says in one word for a table: the name, and after an @ Python and code.
+
+    >>> written({"name": "model:drivers", "code": "1f", "python": "3.12"})
+    'model:drivers @3.12:1f'
+    """
+    if not followers or not followers.get("name"):
+        return ""
+    code = followers.get("code")
+    return f"{followers['name']} @{followers.get('python', '')}:{code}" if code else str(followers["name"])
+
+
+def name_of_followers(followers: Mapping[str, Any] | None) -> str:
+    """Return the name alone; empty where nobody can tell."""
+    return written(followers).partition(" @")[0]
+
+
+def is_other_version(of_answer: str, followers: Mapping[str, Any] | None) -> bool:
+    """Tell whether an answer is by followers of this name whose code was another; other Pythons cannot tell."""
+    (python, _, code), (now_python, _, now_code) = (
+        text.partition(" @")[2].partition(":") for text in (of_answer, written(followers))
+    )
+    return bool(code and now_code) and python == now_python and code != now_code
 
 
 def as_follower(follower: Any) -> Follower:

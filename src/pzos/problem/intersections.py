@@ -80,7 +80,7 @@ class Intersection:
         if not curved:
             return between(x)
         if len(curved) == 1 and isinstance(curved[0], Ball):
-            return _drawn_into(curved[0], between, x)
+            return drawn_into(curved[0], between, x)
         return _common([between, *(part.project for part in curved)], x)
 
     def contains(self, x: Vector, tolerance: float = 1e-12) -> bool:
@@ -107,7 +107,7 @@ def _met(flat: Sequence[Linear]) -> Linear:
     return both
 
 
-def _drawn_into(ball: Ball, project: Projection, x: Vector) -> Vector:
+def drawn_into(ball: Ball, project: Projection, x: Vector) -> Vector:
     """Project onto a ball and another set: its projection of x, drawn towards the center c as far as need be.
 
     With the multiplier l of |z - c| <= r, z is the projection of c + (x - c)/(1 + l): the share 1/(1 + l) is kept.

@@ -5,15 +5,16 @@ What a leader returns is checked at the door; :func:`check_leader` compares its 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
 from math import isfinite
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from pzos.base.checks import Faults, Must, instance_of, shown
+from pzos.base.checks import Faults, Must, instance_of, number, shown
 from pzos.base.errors import InvalidLeader
 from pzos.base.types import FLOAT64, LeaderValue, Vector, all_finite, float_array
 
@@ -27,11 +28,26 @@ class Leader:
 
     Build one with :func:`leader_from_functions`, :func:`pzos.leader_from_jax` or :func:`pzos.leader_from_torch`.
     Calling it gives a :class:`LeaderValue`; ``value`` gives f alone, for methods that need no gradient (ZOS).
+    ``parameters`` are numbers in the cost that may be changed (:meth:`with_parameters`): prices, weights, targets.
     """
 
     value_function: OneFunction
     all_function: AllFunction
     name: str = "leader"
+    parameters: Mapping[str, float] = field(default_factory=dict)
+    remake: Callable[[Mapping[str, float]], Leader] | None = None
+
+    def with_parameters(self, **changed: float) -> Leader:
+        """Return the leader with other values of some of its parameters."""
+        faults = Faults(f"{self.name}.with_parameters")
+        if self.remake is None:
+            raise InvalidLeader(f"{self.name}: has no parameters: expected some; make it with parameters={{...}}")
+        for name, value in changed.items():
+            listed = ", ".join(self.parameters)
+            if faults.check(name in self.parameters, name, value, f"a parameter: {listed}", "check the spelling"):
+                A_NUMBER.note(faults, name, value)
+        faults.raise_if_any()
+        return parametric(self.remake, {**self.parameters, **{name: float(v) for name, v in changed.items()}})
 
     def __call__(self, x: Vector, y: Vector) -> LeaderValue:
         """Return f(x, y), grad_x f(x, y) and grad_y f(x, y)."""
@@ -98,6 +114,24 @@ def _is_like(gradient: Any, argument: Vector) -> bool:
     )
 
 
+A_NUMBER = number(isfinite, "a finite number", "give one number per name")
+
+
+def parametric(make: Callable[[Mapping[str, float]], Leader], parameters: Mapping[str, float]) -> Leader:
+    """Return the leader that ``make`` makes of these parameters, and that can be made of others."""
+    return replace(make(parameters), parameters=dict(parameters), remake=make)
+
+
+def checked_parameters(where: str, parameters: Any) -> dict[str, float]:
+    """Return parameters of a cost as they must be: numbers by name."""
+    faults = Faults(where)
+    if instance_of(Mapping, "numbers by name", 'try {"price": 2.0}').note(faults, "parameters", parameters):
+        for name, value in parameters.items():
+            A_NUMBER.note(faults, f"parameters[{name!r}]", value)
+    faults.raise_if_any()
+    return {str(name): float(value) for name, value in parameters.items()}
+
+
 def cost_function(remedy: str) -> Must:
     """A function of (x, y)."""
     return Must(callable, "a function of (x, y)", remedy)
@@ -110,11 +144,13 @@ def leader_from_functions(
     *,
     value_and_gradients: AllFunction | None = None,
     name: str = "leader",
+    parameters: Mapping[str, float] | None = None,
 ) -> Leader:
     """Build a leader from hand-written functions of (x, y).
 
     Give ``value`` with ``grad_x`` and ``grad_y``; or ``value`` with one ``value_and_gradients`` that returns all
-    three at once, where they share work.
+    three at once, where they share work. With ``parameters`` all of them take these by name as well:
+    ``value(x, y, price=...)``.
 
     >>> import numpy as np
     >>> f = leader_from_functions(lambda x, y: float(x @ y), lambda x, y: y, lambda x, y: x)
@@ -129,6 +165,14 @@ def leader_from_functions(
         for argument, function in (("grad_x", grad_x), ("grad_y", grad_y)):
             cost_function("give both partial gradients").note(faults, argument, function)
     faults.raise_if_any()
+    if parameters is not None:
+
+        def make(given: Mapping[str, float]) -> Leader:
+            others = [function and partial(function, **given) for function in (grad_x, grad_y)]
+            both = value_and_gradients and partial(value_and_gradients, **given)
+            return leader_from_functions(partial(value, **given), *others, value_and_gradients=both, name=name)
+
+        return parametric(make, checked_parameters("leader_from_functions", parameters))
 
     def all_at_once(x: Vector, y: Vector) -> tuple[Any, Any, Any]:
         return value(x, y), grad_x(x, y), grad_y(x, y)  # type: ignore[misc]  # checked above

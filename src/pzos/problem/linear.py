@@ -68,7 +68,9 @@ class Facets:
     def __init__(self, linear: Linear) -> None:
         self.linear = linear
         width = linear.lower.size
-        self.origin, self.basis = solution_space(linear.C, linear.d)
+        fixed = np.flatnonzero(linear.lower == linear.upper)
+        equations = np.vstack([linear.C, np.eye(width)[fixed]]), np.concatenate([linear.d, linear.lower[fixed]])
+        self.origin, self.basis = solution_space(*equations)
         rows = np.vstack([linear.A, np.eye(width), -np.eye(width)])
         normals = rows if self.basis is None else rows @ self.basis
         lengths = np.sqrt(np.einsum("ij,ij->i", normals, normals))
@@ -78,16 +80,21 @@ class Facets:
         self.normals: Matrix = normals / self.lengths[:, None]
         self.shift = rows @ self.origin
 
-    def halfspaces(self, lower: Vector, upper: Vector) -> HalfSpaces:
-        """Return the inequalities with these bounds, in the coordinates of ``basis``."""
+    def halfspaces(self, lower: Vector, upper: Vector, margin: float = 0.0) -> HalfSpaces:
+        """Return the inequalities with these bounds, in the coordinates of ``basis``, each tighter by ``margin``."""
         offsets = np.concatenate([self.linear.b, upper, -lower]) - self.shift
         used = self.kept & np.isfinite(offsets)
-        return HalfSpaces(self.normals[used], offsets[used] / self.lengths[used])
+        return HalfSpaces(self.normals[used], offsets[used] / self.lengths[used] - margin)
 
-    def project(self, x: Vector, low: Vector | float = -np.inf, high: Vector | float = np.inf) -> Vector:
-        """Return the nearest point that satisfies the constraints and lies between ``low`` and ``high`` as well."""
+    def project(
+        self, x: Vector, low: Vector | float = -np.inf, high: Vector | float = np.inf, margin: float = 0.0
+    ) -> Vector:
+        """Return the nearest point that satisfies the constraints and lies between ``low`` and ``high`` as well.
+
+        With a ``margin``, one around which the ball of that radius does, in the directions of ``basis``.
+        """
         lower, upper = np.maximum(self.linear.lower, low), np.minimum(self.linear.upper, high)
-        spaces = self.halfspaces(lower, upper)
+        spaces = self.halfspaces(lower, upper, margin)
         if self.basis is None:
             return np.minimum(np.maximum(spaces.project(x)[0], lower), upper)
         reduced, _ = spaces.project(self.basis.T @ (x - self.origin))

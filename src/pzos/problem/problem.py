@@ -98,6 +98,20 @@ class Problem:
         set_fields(self, sense=sense, name=str(name), structure=tuple(structure), follower_name=follower_name)
         set_fields(self, outcomes=constraints)
 
+    def with_leader(self, leader: Leader, *, sense: Sense | None = None, name: str | None = None) -> Problem:
+        """Return the same followers, set and start under another cost; their answers stay true (``answers=``)."""
+        return Problem(
+            leader,
+            self.follower,
+            self.x0,
+            self.domain,
+            self.sense if sense is None else sense,
+            self.name if name is None else name,
+            self.structure,
+            self.follower_name,
+            self.outcomes,
+        )
+
     def known(self) -> Known:
         """Return the problem without its followers, as a study sees it."""
         follower = identity(self.follower, self.follower_name)

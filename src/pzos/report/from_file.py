@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from pzos.base.types import Purpose, Sense, Vector
-from pzos.durable.contents import StoredAnswer
+from pzos.durable.contents import StoredAnswer, as_used
 from pzos.durable.log import read_study
 from pzos.durable.replay import open_whole
 from pzos.report import story
@@ -38,6 +38,7 @@ class Contents(NamedTuple):
     header: dict[str, Any]
     rows: tuple[StoredAnswer, ...]
     at_work: bool
+    state: str = ""
     remarks: Rows = ()
 
     @property
@@ -62,7 +63,8 @@ class Contents(NamedTuple):
 def read_contents(path: Path) -> Contents:
     """Read a study file, also while another process writes it."""
     found = read_study(path)
-    return Contents(path, found.header or {}, tuple(found.answers), found.being_written, tuple(found.remarks()))
+    rows, remarks = tuple(as_used(found.answers)), tuple(found.remarks())
+    return Contents(path, found.header or {}, rows, found.being_written, found.state, remarks)
 
 
 def story_of_file(path: Path, problem: Problem | None = None, solver: Any = None) -> Story:
@@ -112,9 +114,8 @@ def _replayed(contents: Contents, problem: Problem | None, solver: Any) -> Resul
 
 
 def _status(contents: Contents) -> str:
-    ended = any(row.final for row in contents.rows)
     steps = 1 + max((row.step for row in contents.rows if not row.final), default=-1)
-    state = "ended" if ended else "being written now" if contents.at_work else "open: more answers can be told"
+    state = contents.state or ("being written now" if contents.at_work else "open: more answers can be told")
     return f"{state}; {len(contents.rows)} answers in {steps} steps"
 
 

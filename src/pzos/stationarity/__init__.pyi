@@ -39,3 +39,4 @@ from .theory import (
     smoothing_constant as smoothing_constant,
     theorem_schedule as theorem_schedule,
 )
+from .worst_case import Setting as Setting, WorstCase as WorstCase, worst_case as worst_case

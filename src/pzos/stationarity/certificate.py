@@ -24,13 +24,15 @@ import numpy as np
 import numpy.typing as npt
 
 from pzos.base.checks import Faults, at_least, checked, note_fields, one_of, positive, whole
-from pzos.base.keys import Keys, Role
+from pzos.base.keys import Role
 from pzos.base.types import LeaderValue, Matrix, Purpose, Vector, dot
 from pzos.durable.replay import summary
-from pzos.methods.estimators import Answers, Plan, TwoPointPlan, answered_pairs, of_kind, two_point_plan
+from pzos.methods.estimators import Answers, Plan, TwoPointPlan, answered_pairs, of_kind, plan_inside
+from pzos.methods.smoothing import INSIDE
 from pzos.methods.solver import Certifiable, Foresight, Task, foreseen
 from pzos.problem.leader import Leader
 from pzos.problem.problem import Known, Problem
+from pzos.problem.room import has_room
 from pzos.problem.sets import Domain, Whole
 from pzos.stationarity.bounds import CONFIDENCE, FEWEST, NormBound, norm_upper_bound
 from pzos.stationarity.one_batch import BatchState, OneBatch, ask_once, report_on
@@ -108,8 +110,9 @@ class CertificateSolver(OneBatch[Certificate]):
     bounds on the rest (:func:`fit_prediction`); "none" uses the paper's two estimates on all directions.
     ``foresee(x, at)`` predicts J' grad_y f from what was known before the batch: a model of the followers, however
     wrong, or the memory of a run. ``answer_error`` bounds the error of |y*| in the answers, if there is one: it adds
-    sqrt(d) |grad_y f| error/mu to the bound. ``projected`` allows for normals of the domain.
-    ``address`` numbers repeated certificates of one study.
+    sqrt(d) |grad_y f| error/mu to the bound. ``projected`` allows for normals of the domain. ``inside`` keeps every
+    query in the domain: near its boundary the pairs lie around another point, with a smaller mu, but within delta of x,
+    so that the statement is the same (:mod:`pzos.problem.room`). ``address`` numbers the certificates of a study.
     """
 
     delta: float = checked(positive("the radius of the subdifferential"))
@@ -121,6 +124,7 @@ class CertificateSolver(OneBatch[Certificate]):
     answer_error: float = checked(at_least(0.0, "zero or more", "try 0.0"), default=0.0)
     projected: bool = True
     address: int = 0
+    inside: bool = checked(INSIDE, default=True, later=True)
 
     def __post_init__(self) -> None:
         faults = Faults("CertificateSolver")
@@ -138,13 +142,17 @@ class CertificateSolver(OneBatch[Certificate]):
 
     def ask(self, task: Task, state: BatchState[Certificate]) -> Plan:
         """Plan x and x +- mu v for directions no run has used."""
-        return self.plan_at(task.keys, state.x)
+        return self.plan_at(task, state.x)
 
-    def plan_at(self, keys: Keys, x: Vector) -> TwoPointPlan:
+    def plan_at(self, task: Task, x: Vector) -> TwoPointPlan:
         """Plan the batch at any x."""
-        directions = [keys.direction(self.address, q, x.size, Role.CERTIFICATE) for q in range(self.directions)]
+
+        def directions(dimension: int) -> list[Vector]:
+            return [task.keys.direction(self.address, q, dimension, Role.CERTIFICATE) for q in range(self.directions)]
+
         purposes = (Purpose.ITERATE,) + (Purpose.CERTIFICATE,) * (2 * self.directions)
-        return replace(two_point_plan(x, self.mu, directions, centred=True), purposes=purposes)
+        domain = task.known.domain if self.inside else Whole()
+        return replace(plan_inside(x, self.mu, directions, domain, centred=True), purposes=purposes)
 
     def read(self, known: Known, plan: Plan, answers: Answers) -> Certificate | None:
         """Bound both norms from one batch; None if y*(x) or too many pairs failed."""
@@ -157,47 +165,49 @@ class CertificateSolver(OneBatch[Certificate]):
             return None
         error = sqrt(dot(at.grad_y, at.grad_y)) * (self.answer_error + _ROUNDING * slopes.largest_answer)
         prior = at.grad_x if self.foresee is None else at.grad_x + self.foresee(plan.x, at)
-        partial = self._bound(known, plan.x, slopes.directions, slopes.partial, prior, error)
+        partial = self._bound(known, plan, slopes.directions, slopes.partial, prior, error)
         error += _ROUNDING * slopes.largest_value
         if self.prediction == "none" and self.foresee is None:
             prior = np.zeros_like(prior)  # the paper's black-box estimate
-        full = self._bound(known, plan.x, slopes.directions, slopes.full, prior, error)
+        full = self._bound(known, plan, slopes.directions, slopes.full, prior, error)
         pilot = len(slopes.full) - full.samples
         projected = self.projected and not isinstance(known.domain, Whole)
         # E[d (D - grad_x f . v) v] = J_mu' grad_y f: its size is the natural unit of the noise.
-        known_part = np.einsum("ij,j->i", slopes.directions, at.grad_x)
-        response = gradient_samples(slopes.directions, slopes.partial - known_part, np.zeros_like(plan.x))
+        known_part = np.einsum("ij,j->i", slopes.directions, plan.coordinates(at.grad_x))
+        response = gradient_samples(slopes.directions, slopes.partial - known_part, np.zeros(plan.dimension))
         part = response.mean(axis=0)
         return Certificate(
-            plan.x, at.value, self.delta, self.mu, self.confidence, partial, full, len(slopes.full), pilot,
+            plan.x, at.value, self.delta, plan.radius, self.confidence, partial, full, len(slopes.full), pilot,
             len(plan.points), projected, sqrt(dot(part, part)),
         )  # fmt: skip
 
     def _bound(
-        self, known: Known, x: Vector, directions: Matrix, slopes: Vector, prior: Vector, error: float
+        self, known: Known, plan: TwoPointPlan, directions: Matrix, slopes: Vector, prior: Vector, error: float
     ) -> NormBound:
-        """Fix h and the normal from the pilot, then bound |E g + n| from the rest.
+        """Fix h and the normal from the pilot, then bound |E g + n| from the rest, in the directions of the plan.
 
         An error e in mu D moves E g by at most sqrt(d) e/mu, because E|u.v| <= 1/sqrt(d) for a unit vector u.
         """
+        size = plan.dimension
         constrained = self.projected and not isinstance(known.domain, Whole)
-        pilot = pilot_size(len(slopes), x.size) if self.prediction == "pilot" else 0
+        pilot = pilot_size(len(slopes), size) if self.prediction == "pilot" else 0
         if constrained and pilot < FEWEST:
             pilot = len(slopes) // 2
-        prediction, normal = prior, np.zeros_like(x)
+        prediction, normal = plan.coordinates(prior), np.zeros(size)
         if pilot and self.prediction == "pilot":
-            prediction = fit_prediction(directions[:pilot], slopes[:pilot], prior)
+            prediction = fit_prediction(directions[:pilot], slopes[:pilot], prediction)
         if constrained:
-            guess = gradient_samples(directions[:pilot], slopes[:pilot], prediction).mean(axis=0)
-            normal = known.sign * normal_near(known.domain, x, known.sign * guess, self.delta)
+            guess = plan.along(gradient_samples(directions[:pilot], slopes[:pilot], prediction).mean(axis=0))
+            found = known.sign * normal_near(known.domain, plan.x, known.sign * guess, self.delta)
+            normal = plan.coordinates(found)
         samples = gradient_samples(directions[pilot:], slopes[pilot:], prediction) + normal
-        allowance = sqrt(x.size) * error / self.mu + _ROUNDING * float(np.abs(samples).max())
+        allowance = sqrt(size) * error / plan.radius + _ROUNDING * float(np.abs(samples).max())
         predicted = self.prediction == "pilot" or self.foresee is not None
         return norm_upper_bound(samples, self.confidence, allowance, predicted=predicted)
 
 
 class _Slopes(NamedTuple):
-    """The answered pairs: directions, D of both notions, and the largest |y| and |f| seen."""
+    """The answered pairs: directions (in the plan's coordinates), D of both notions, the largest |y| and |f| seen."""
 
     directions: Matrix
     partial: Vector
@@ -211,7 +221,7 @@ def _slopes(leader: Leader, plan: TwoPointPlan, at: LeaderValue, answers: Answer
     answer, value = 0.0, abs(at.value)
     pairs = zip(plan.directions, plan.points[1::2], plan.points[2::2], strict=True)
     for (v, ahead, behind), plus, minus in answered_pairs(pairs, answers[1:]):
-        kept.append(v)
+        kept.append(plan.coordinates(v))
         partial.append(dot(at.grad_x, v) + dot(at.grad_y, plus - minus) / (2.0 * plan.radius))
         above, below = leader.value(ahead, plus), leader.value(behind, minus)
         full.append((above - below) / (2.0 * plan.radius))
@@ -233,6 +243,7 @@ def certify(
     foresee: Foresight | None = None,
     answer_error: float = 0.0,
     projected: bool = True,
+    inside: bool = True,
     seed: int = 0,
     executor: Executor | None = None,
 ) -> Certificate:
@@ -246,7 +257,7 @@ def certify(
     """
     whole(FEWEST_QUERIES, "try queries=401").require("certify", "queries", queries)
     solver = CertificateSolver(
-        delta, (int(queries) - 1) // 2, radius, confidence, prediction, foresee, answer_error, projected
+        delta, (int(queries) - 1) // 2, radius, confidence, prediction, foresee, answer_error, projected, inside=inside
     )
     return report_on("certify", problem, solver, x, seed=seed, executor=executor)
 
@@ -342,14 +353,15 @@ def normal_near(domain: Domain, x: Vector, descent: Vector, delta: float) -> Vec
 
 
 def ending_solver(study: Study, queries: int) -> CertificateSolver | None:
-    """Return the certificate of the point a run ended in, around what the run learned; None if it learned nothing.
+    """Return the certificate of the point a run ended in, around what the run learned; None if it learned nothing, or
+    if the set leaves no room for probes there.
 
     However wrong the memory of the run is, the estimate stays unbiased; where it is right, few directions do. delta is
     the radius the solver names: a hundredth of the scale of x that it found, larger under noise.
     """
     solver = study.solver
     delta = solver.certifying_radius(study.state) if isinstance(solver, Certifiable) else None
-    if delta is None:
+    if delta is None or not has_room(study.known.domain, study.state.x, delta):
         return None
     return CertificateSolver(delta, (int(queries) - 1) // 2, foresee=foreseen(solver, study.task, study.state))
 

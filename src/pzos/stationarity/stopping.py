@@ -14,7 +14,7 @@ from math import ceil
 from pzos.base.checks import Faults, at_least, checked, note_fields, number, one_of, positive, whole
 from pzos.base.types import Vector
 from pzos.methods.estimators import Answers, Plan
-from pzos.methods.solver import SOLVER, AnySolver, Outcome, State, Stop, Task, foreseen
+from pzos.methods.solver import SOLVER, AnySolver, Outcome, State, Stop, Task, begin, foreseen
 from pzos.stationarity.bounds import CONFIDENCE, FEWEST
 from pzos.stationarity.certificate import Certificate, CertificateSolver
 from pzos.stationarity.theory import NOTIONS, Notion
@@ -74,10 +74,14 @@ class StopWhenStationary:
         """Start the solver inside."""
         return WatchedState(self.solver.init(task))
 
+    def begun(self, task: Task) -> WatchedState:
+        """Start the solver inside with the answers known before, if it can use them."""
+        return WatchedState(begin(self.solver, task))
+
     def ask(self, task: Task, state: WatchedState) -> Plan:
         """Plan the solver's own batch, or a certificate where one is due."""
         if self._due(state):
-            return self._certificate(task, state).plan_at(task.keys, state.x)
+            return self._certificate(task, state).plan_at(task, state.x)
         return self.solver.ask(task, state.inner)
 
     def tell(self, task: Task, state: WatchedState, plan: Plan, answers: Answers) -> tuple[WatchedState, Outcome]:

@@ -17,7 +17,7 @@ from functools import cached_property
 from math import ceil, exp, lgamma, pi, prod, sqrt
 from typing import Literal
 
-from pzos.base.checks import Faults, aligned, check_fields, checked, instance_of, one_of, positive, whole
+from pzos.base.checks import Faults, aligned, at_least, check_fields, checked, instance_of, one_of, positive, whole
 
 Notion = Literal["partial", "full"]
 NOTIONS: tuple[Notion, Notion] = ("partial", "full")
@@ -30,6 +30,8 @@ _FEASIBLE_QUERIES = 1e5
 _DIMENSION = whole(1, "give the length of x")
 _BOUND = positive("see pzos.stationarity.estimate_constants")
 _UNIVERSAL = positive("None takes the cited lemma's value", "a positive number or None").or_none()
+#: The paper's linear example (Lem. 10) attains d L^2: nothing below 1 can hold.
+_AT_LEAST_ONE = at_least(1.0, "1 or more (the linear example of the paper attains 1), or None", "see 'sharp'").or_none()
 
 
 def smoothing_constant(dimension: int) -> float:
@@ -82,7 +84,7 @@ class Constants:
     dimension: int = checked(_DIMENSION)
     Delta: float = checked(_BOUND)
     k1: float | None = checked(_UNIVERSAL, default=None)
-    k2: float | None = checked(_UNIVERSAL, default=None)
+    k2: float | None = checked(_AT_LEAST_ONE, default=None)
 
     def __post_init__(self) -> None:
         check_fields(self)

@@ -8,11 +8,21 @@ from typing import Any
 
 import numpy as np
 
+from pzos.answers.table import Answers
 from pzos.base.checks import Faults, instance_of, shown
 from pzos.base.errors import InvalidAnswer
 from pzos.base.types import Query, Response, Vector, float_array
 from pzos.methods.solver import Constrained
 from pzos.problem.problem import Known, Problem
+
+
+def _check_given(faults: Faults, answers: Any, known: Any) -> None:
+    """Note why these answers cannot be known before the first query of the problem."""
+    fits = answers is None or isinstance(answers, Answers)
+    remedy = 'try pzos.Answers(x, y), result.answers or pzos.Answers.open("a.study")'
+    faults.check(fits, "answers", answers, "a table of answers", remedy)
+    if isinstance(answers, Answers) and isinstance(known, Known):
+        answers.check(faults, known)
 
 
 def check_address(query: Query | Response, own_of: Callable[[Query], Query | None]) -> None:
@@ -90,8 +100,12 @@ def check_same(told: Response, response: Response) -> None:
         )
 
 
-def check_known(faults: Faults, known: Any, solver: Any) -> None:
-    """Note a fault unless ``known`` is the known part of a problem, of which the solver heeds all constraints."""
+def check_known(faults: Faults, known: Any, solver: Any, answers: Any = None) -> None:
+    """Note a fault unless ``known`` is the known part of a problem, of which the solver heeds all constraints.
+
+    And unless ``answers`` is a table that can be of its followers, or None.
+    """
+    _check_given(faults, answers, known)
     hint = ": a study never sees the follower" if isinstance(known, Problem) else ""
     must = instance_of(Known, "the known part of a problem", f"pass problem.known(){hint}")
     if must.note(faults, "known", known) and known.outcomes is not None:

@@ -13,7 +13,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from pzos.base.errors import InvalidInput
-from pzos.base.types import Purpose, Query, Response, Vector
+from pzos.base.types import CACHED_SECONDS, Purpose, Query, Response, Vector, all_finite
 
 #: (the query asked now, the point it was asked at then, their relative difference)
 Differs = Callable[[Query, Vector, float], None]
@@ -143,16 +143,28 @@ def event_of(query: Query, kept: Sequence[Event]) -> Event | None:
     return next((event for event in found if event.response is not None), found[0] if found else None)
 
 
-def is_answer_to(event: Event, query: Query) -> bool:
-    """Tell whether ``event`` is the answer to this very query, bit for bit."""
-    told = event.query
-    return (
-        told.index == query.index
-        and told.purpose is query.purpose
-        and event.response is not None
-        and event.aside is None
-        and _same_bits(told.x, query.x)
-    )
+def usual_answers(
+    kept: Sequence[Event], points: Sequence[Vector], purposes: Sequence[Purpose], shape: tuple[int, ...]
+) -> list[Vector | None] | None:
+    """Return the answers to a whole batch, kept in order, bit for bit and of this shape; None if any is not like that.
+
+    Most batches of a replay are, so this is short: one look at each answer.
+    """
+    if len(kept) != len(points):
+        return None
+    answers: list[Vector | None] = []
+    for (_, index, stored, purpose), response, _, aside in kept:
+        at = len(answers)
+        if index != at or purpose is not purposes[at] or stored.tobytes() != points[at].tobytes():
+            return None
+        if response is None or aside is not None or response.failure or response.seconds == CACHED_SECONDS:
+            return None
+        y = response.y
+        if y.shape != shape or not all_finite(y):
+            return None
+        y.setflags(write=False)
+        answers.append(y)
+    return answers
 
 
 def _same_bits(a: Vector, b: Vector) -> bool:

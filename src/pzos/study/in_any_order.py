@@ -21,8 +21,8 @@ from pzos.study.admission import check_answer, check_same, check_taken
 from pzos.study.events import Differs, Event, Keeper, difference
 from pzos.study.limits import Limits
 from pzos.study.result import Record
-from pzos.study.rounding import LAST_DIGITS, STEPS_AGAIN, Step, shaken_proposals
-from pzos.study.study import WITHIN_REACH, Study
+from pzos.study.rounding import LAST_DIGITS, STEPS_AGAIN, WITHIN_REACH, Step, shaken_proposals
+from pzos.study.study import Study
 
 
 class _Issued(NamedTuple):
@@ -122,6 +122,7 @@ class InAnyOrder(Study):
         if response.failure or response.seconds == CACHED_SECONDS:
             self._ledger.note(query, response)
         self._selected.tell([query], [answer])
+        self._collected.take([query], [response])
         self.queries += 1
         self.state = state
         self._inform(query.step)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from math import isfinite
 
 from pzos.base.checks import check_fields, checked, number, whole
+from pzos.methods.solver import Stop
 
 #: What a run without any limit is given, so that ``while not study.done`` ends.
 DEFAULT_STEPS = 1000
@@ -34,6 +35,16 @@ class Limits:
         check_fields(self)
         if self.steps is None and self.queries is None and self.seconds is None:
             object.__setattr__(self, "steps", DEFAULT_STEPS)
+
+    def reached(self, steps: int, queries: int, seconds: float, failures: int, monitoring: int) -> Stop | None:
+        """Return which limit is reached after so many steps, queries and seconds, if any."""
+        if self.steps is not None and steps >= self.steps:
+            return Stop.STEPS
+        if self.queries is not None and queries >= self.queries:
+            return Stop.QUERIES
+        if self.seconds is not None and seconds >= self.seconds:
+            return Stop.SECONDS
+        return Stop.FAILURES if self.fails_too_often(failures, queries + monitoring) else None
 
     def fails_too_often(self, failures: int, told: int) -> bool:
         """Tell whether more than ``failure_rate`` of the queries told failed, once there are enough to judge."""

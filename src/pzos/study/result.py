@@ -5,22 +5,26 @@ from __future__ import annotations
 import csv
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import copysign
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from pzos.base.checks import aligned, one_of
+from pzos.answers.table import Answers
+from pzos.base.checks import aligned, instance_of, one_of, positive
 from pzos.base.errors import InvalidInput, MissingExtra
 from pzos.base.frames import spare_study
 from pzos.base.keys import Keys, Role
 from pzos.base.types import CACHED_SECONDS, Purpose, Query, Response, Sense, Vector
-from pzos.methods.solver import NO_EXTRAS, Outcome, Stop
+from pzos.methods.solver import NO_EXTRAS, Outcome, Stop, Task
+from pzos.problem.leader import Leader
+from pzos.study.collected import Pair, as_table
 
 if TYPE_CHECKING:
-    from pzos.problem.problem import Problem
+    from pzos.methods.expecting import Expectation, Sensitivity
+    from pzos.problem.problem import Known, Problem
     from pzos.stationarity.certificate import Certificate
     from pzos.study.standing import Standing
 
@@ -240,6 +244,7 @@ class Result:
     are the best iterate at which F is known; ``random_x`` is the paper's output x^R, R uniform on 0, ..., T-1.
     ``queries`` counts what the algorithm asked, ``monitoring`` what was asked only to watch it, the certificate's
     queries included; ``ledger`` says where all of them went (probes, trial points, failed, answered by a cache, ...).
+    ``answers`` is the table of all answers, which other costs and problems can begin with.
     ``certificate`` speaks of ``x``: the default method ends with one, and :class:`pzos.StopWhenStationary` gives its
     latest.
 
@@ -266,6 +271,9 @@ class Result:
     solver: str
     explanation: str = ""
     x0: Vector | None = None
+    known: Known | None = field(default=None, repr=False)
+    given: Answers | None = field(default=None, repr=False)
+    told: tuple[Pair, ...] | None = field(default=(), repr=False)
     ledger: Mapping[str, int] = field(default_factory=dict)
     certificate: Certificate | None = None
     standing: Standing | None = None
@@ -291,7 +299,7 @@ class Result:
         rows = [
             ("problem", self.problem or f"unnamed, {self.x.size} decisions"),
             ("solver", self.solver),
-            ("stopped", f"{self.stop.name.lower()}: {self.stop.value}"),
+            ("stopped", stop_words(self.stop)),
             ("F at the last point", _number(self.value)),
             (f"{goal} F seen", _number(self.best_value)),
             ("steps", f"{self.steps}"),
@@ -299,6 +307,8 @@ class Result:
             ("seconds", f"{self.seconds:.3g}"),
             ("seed", f"{self.seed}"),
         ]
+        if self.given is not None:
+            rows.insert(7, ("known before", self.given.origin))
         if self.standing is not None:
             rows[3:5] = [("F at the point returned", _number(self.value)), *self.standing.rows()]
         if self.failures:
@@ -311,6 +321,37 @@ class Result:
 
     def __repr__(self) -> str:
         return aligned(self.rows())
+
+    @property
+    def answers(self) -> Answers:
+        """Return every answer of the run, and those it was begun with: of use to any other cost (``answers=``)."""
+        if self.known is None:
+            raise InvalidInput("result.answers: this result knows none: expected that of a study; use study.result()")
+        return as_table(self.told, self.given, self.known)
+
+    def what_if(self, leader: Leader, *, sense: Sense | None = None) -> Expectation:
+        """Return the decision and cost that the answers so far lead one to expect under another cost; no query."""
+        from pzos.methods.expecting import expected
+
+        instance_of(Leader, "a Leader", "e.g. pzos.leader_from_functions(...)").require("what_if", "leader", leader)
+        task = self._task()
+        return expected(replace(task, known=replace(task.known, leader=leader, sense=sense or task.known.sense)))
+
+    def sensitivity(self, parameters: Iterable[str] | None = None, *, change: float = 0.1) -> Sensitivity:
+        """Return what each parameter of the leader does to the best cost: to first order, and re-optimised; no query.
+
+        ``parameters`` are names (all by default); ``change`` is by which part each is lowered and raised.
+        """
+        from pzos.methods.expecting import sensitivity
+
+        positive("try 0.1").require("sensitivity", "change", change)
+        return sensitivity(self._task(), parameters, change, self.best_x)
+
+    def _task(self) -> Task:
+        table = self.answers
+        if self.known is None:
+            raise InvalidInput("this result knows no problem: expected that of a study; use study.result()")
+        return Task(self.known, Keys(self.seed), table.pairs())
 
     def to_csv(self, path: str | Path) -> None:
         """Write the trace as CSV."""
@@ -348,6 +389,11 @@ class Result:
         from pzos.report.story import story_of
 
         return write_report([story_of(self, problem=problem, certificate=certificate)], path)
+
+
+def stop_words(stop: Stop) -> str:
+    """Return why a run ended, by its name and in words."""
+    return f"{stop.name.lower()}: {stop.value}"
 
 
 def _number(value: float) -> str:

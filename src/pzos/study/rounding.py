@@ -17,12 +17,15 @@ import numpy.typing as npt
 
 from pzos.base.types import Vector
 from pzos.methods.estimators import Answers, Plan
-from pzos.methods.solver import AnySolver, Proposing, State, Task
+from pzos.methods.solver import AnySolver, Proposing, State, Task, begin
 from pzos.problem.leader import Leader
+from pzos.study.events import difference
 
 #: What counts as the last digits where no larger difference was seen.
 LAST_DIGITS = 1e-13
 _TRIALS = 64
+#: Rounding explains a difference if it was seen to make one at least this part as large.
+WITHIN_REACH = 0.01
 _LENGTHS = 6
 #: How many steps are taken again at most: 1, 2, 4, ... in turn, because a choice may show long after it was made.
 STEPS_AGAIN = 1 << (_LENGTHS - 1)
@@ -42,7 +45,7 @@ def shaken_points(solver: AnySolver, task: Task, steps: Sequence[Step], size: fl
     for trial in range(_TRIALS):
         shaky = _shaken_task(task, size, trial)
         again = steps[-(1 << trial % _LENGTHS) :]
-        state = again[0].state if again else solver.init(shaky)
+        state = again[0].state if again else begin(solver, shaky)
         for _, taken, answers in again:
             plan = solver.ask(shaky, state)
             if len(plan.points) != len(taken.points):
@@ -65,6 +68,23 @@ def shaken_proposals(
         for _, plan, (answer,) in again:
             moved, _ = solver.take(shaky, moved, plan, None if answer is None else shaken(answer, size, trial))
         yield solver.propose(shaky, moved, pending).points[0]
+
+
+def could_move(
+    solver: AnySolver,
+    task: Task,
+    steps: Sequence[Step],
+    size: float,
+    points: Sequence[Vector],
+    index: int,
+    apart: float,
+    scale: float,
+) -> bool:
+    """Tell whether changes of ``size`` in these steps move point ``index`` of those asked now nearly as far as that."""
+    for others in shaken_points(solver, task, steps, size):
+        if len(others) != len(points) or difference(others[index], points[index], scale) > WITHIN_REACH * apart:
+            return True
+    return False
 
 
 def shaken(vector: Vector, size: float, trial: int) -> Vector:

@@ -148,11 +148,17 @@ class ConstrainedSelection(Selection):
         return Stop.INFEASIBLE if stop in _ENDS and standing is not None and not standing.feasible else stop
 
 
-def selection_for(known: Known, keys: Keys) -> Selection:
-    """Return what keeps the points of a run on this problem."""
-    if known.outcomes is None:
-        return Selection(known.x0, known.sign, keys)
-    return ConstrainedSelection(known, known.outcomes, keys)
+def selection_for(task: Task, state: State) -> Selection:
+    """Return what keeps the points of a run on this problem, before its first query; what is known by then counts."""
+    known = task.known
+    if known.outcomes is not None:
+        constrained = ConstrainedSelection(known, known.outcomes, task.keys)
+        constrained.tell([Query(0, k, x) for k, (x, _) in enumerate(task.told)], [y for _, y in task.told])
+        return constrained
+    selected = Selection(known.x0, known.sign, task.keys)
+    if task.told and state.value == state.value:
+        selected.best_x, selected.best_value = state.x, state.value
+    return selected
 
 
 def returned(

@@ -16,29 +16,27 @@ from typing import Any, Literal, Self, cast
 
 import numpy as np
 
+from pzos.answers.table import Answers
 from pzos.base.checks import Faults, one_of
 from pzos.base.errors import InvalidAnswer, InvalidInput, InvalidLeader
 from pzos.base.keys import Keys
 from pzos.base.types import CACHED_SECONDS, Purpose, Query, Response, Vector, all_finite
 from pzos.methods.estimators import Plan
-from pzos.methods.solver import SOLVER, AnySolver, Certifying, Informed, Outcome, Proposing, State, Stop, Task
+from pzos.methods.solver import SOLVER, AnySolver, Certifying, Informed, Outcome, Proposing, State, Stop, Task, begin
 from pzos.problem.problem import Known
 from pzos.study.admission import check_address, check_answer, check_known, check_same, check_taken
 from pzos.study.boundary import Boundary
-from pzos.study.events import Differs, Event, Keeper, difference, event_of, is_answer_to
+from pzos.study.collected import Collected
+from pzos.study.events import Differs, Event, Keeper, difference, event_of, usual_answers
 from pzos.study.limits import Limits
 from pzos.study.result import Ledger, Record, Result, Trace
-from pzos.study.rounding import LAST_DIGITS, STEPS_AGAIN, Step, shaken_points, standing_at
+from pzos.study.rounding import LAST_DIGITS, STEPS_AGAIN, Step, could_move, standing_at
 from pzos.study.standing import returned, selection_for
 
 Order = Literal["asked", "told"]
 _UNKNOWN = float("nan")
 _EMPTY: Vector = np.empty(0)
 _KNOWN_BY_SOLVER = (Purpose.ITERATE, Purpose.TRIAL)
-
-#: Rounding explains a difference if it was seen to make one at least this part as large.
-WITHIN_REACH = 0.01
-
 _MONITOR = one_of((True, False))
 #: Whether answers are taken batch by batch, as they were asked for, or each whenever it is told.
 ORDER = one_of(("asked", "told"), "leave it out to wait for every answer of a batch")
@@ -58,8 +56,9 @@ class Study(Boundary):
     9
 
     ``monitor`` asks one further query per step where the solver itself does not learn F at its iterate, and one
-    at the end; those are counted apart. Without any limit a study ends after 1000 steps. With ``order="told"`` a query
-    is to be had at any time (:meth:`ask_one`), from a solver that can propose; any other waits for its batches.
+    at the end; those are counted apart. Without any limit a study ends after 1000 steps. ``answers`` are known before
+    the first query, to a solver that can use them. With ``order="told"`` a query is to be had at any time
+    (:meth:`ask_one`), from a solver that can propose; any other waits for its batches.
     """
 
     def __new__(cls, known: Any, solver: Any, *, order: Any = "asked", **_: Any) -> Self:
@@ -83,10 +82,11 @@ class Study(Boundary):
         failure_rate: float | None = None,
         monitor: bool = True,
         order: Order = "asked",
+        answers: Answers | None = None,
     ) -> None:
         faults = Faults("Study")
         SOLVER.note(faults, "solver", solver)
-        check_known(faults, known, solver)
+        check_known(faults, known, solver, answers)
         limits = faults.made(Limits, steps, queries, seconds, target, failure_rate)
         keys = faults.made(Keys, seed)
         _MONITOR.note(faults, "monitor", monitor)
@@ -97,7 +97,8 @@ class Study(Boundary):
         self.limits = limits
         self.monitor = monitor
         self.order: Order = order if isinstance(solver, Proposing) else "asked"
-        self.task = Task(known, keys)
+        self.answers = answers
+        self.task = Task(known, keys, () if answers is None else answers.pairs())
         self._keeper: Keeper | None = None
         self._differs: Differs | None = None
         self._replaying = False
@@ -108,7 +109,7 @@ class Study(Boundary):
         """Stand at x0, before any query."""
         known = self.known
         self.trace = Trace()
-        self.state: State = self.solver.init(self.task)
+        self.state: State = begin(self.solver, self.task)
         self.queries = 0
         self.monitoring = 0
         self.failures = 0
@@ -129,7 +130,8 @@ class Study(Boundary):
         self._ledger = Ledger()
         self._response_shape: tuple[int, ...] = ()
         self._final_value = _UNKNOWN
-        self._selected = selection_for(known, self.task.keys)
+        self._collected = Collected()
+        self._selected = selection_for(self.task, self.state)
         self.set_clock(0.0)
 
     @classmethod
@@ -150,8 +152,7 @@ class Study(Boundary):
         """
         from pzos.durable.replay import attach
 
-        study = cls(known, solver, **settings)
-        attach(study, path, read_only=read_only, any_version=any_version)
+        attach(study := cls(known, solver, **settings), path, read_only=read_only, any_version=any_version)
         return study
 
     # ---- asking -------------------------------------------------------------------------------------------
@@ -161,14 +162,7 @@ class Study(Boundary):
         if self._kept and not self._missing and not self._replaying:
             self._resume()
         if not self._missing and not self._finished:
-            self._stop = self._stop or self._limit_reached()
-            plan = None if self._stop else self.solver.ask(self.task, self.state)
-            budget = self.limits.queries
-            if plan is not None and (budget is None or self.queries + len(plan.points) <= budget):
-                self._open_batch(plan)
-            else:
-                self._stop = self._stop or Stop.QUERIES
-                self._close_study()
+            self._open_batch(self._next_plan())
         answers = self._answers
         if self._missing == len(answers):
             return list(self._open)
@@ -179,40 +173,48 @@ class Study(Boundary):
         self.ask()
         return list(self._open)
 
+    def _next_plan(self) -> Plan | None:
+        """Return what the solver asks next; None, with the reason noted, where the study ends."""
+        self._stop = self._stop or self._limit_reached()
+        if self._stop is None:
+            plan, budget = self.solver.ask(self.task, self.state), self.limits.queries
+            if budget is None or self.queries + len(plan.points) <= budget:
+                return plan
+            self._stop = Stop.QUERIES
+        return None
+
     def _limit_reached(self) -> Stop | None:
-        limits, (steps, queries) = self.limits, self._counted()
+        limits = self.limits
         if limits.target is not None and self._selected.reaches(limits.target):
             return Stop.TARGET
-        if limits.steps is not None and steps >= limits.steps:
-            return Stop.STEPS
-        if limits.queries is not None and queries >= limits.queries:
-            return Stop.QUERIES
-        if limits.seconds is not None and self.elapsed >= limits.seconds:
-            return Stop.SECONDS
-        if limits.fails_too_often(self.failures, self.queries + self.monitoring):
-            return Stop.FAILURES
-        return self.solver.stop(self.task, self.state)
+        reached = limits.reached(*self._counted(), self.elapsed, self.failures, self.monitoring)
+        return reached or self.solver.stop(self.task, self.state)
 
     def _counted(self) -> tuple[int, int]:
         """Return how many steps and queries count against the limits."""
         return self._step, self.queries
 
-    def _open_batch(self, plan: Plan) -> None:
-        step = self._step
-        purposes = plan.purposes
-        if not purposes:
+    def _open_batch(self, plan: Plan | None) -> None:
+        """Hand out what is planned, or end the study."""
+        if plan is None:
+            self._close_study()
+            return
+        points, purposes = self._batch_of(plan)
+        for point in points:
+            point.setflags(write=False)  # read-only: the points are handed out, and nobody may move the iterate
+        self._plan, step = plan, self._step
+        self._set_open([Query(step, index, point, purposes[index]) for index, point in enumerate(points)])
+
+    def _batch_of(self, plan: Plan) -> tuple[tuple[Vector, ...], tuple[Purpose, ...]]:
+        """Return the points to ask about and why: what is planned, and the iterate where it is to be watched."""
+        if not plan.purposes:
             raise InvalidInput(
-                f"{type(self.solver).__name__}.ask: planned no query at step {step}: expected one or more; "
+                f"{type(self.solver).__name__}.ask: planned no query at step {self._step}: expected one or more; "
                 "let its stop() give a reason to end instead"
             )
-        for point in plan.points:
-            point.setflags(write=False)  # read-only: the points are handed out, and nobody may move the iterate
-        queries = [Query(step, index, point, purposes[index]) for index, point in enumerate(plan.points)]
-        if self.monitor and purposes[0] not in _KNOWN_BY_SOLVER and self._missing_final_value():
-            self.state.x.setflags(write=False)
-            queries.append(Query(step, len(queries), self.state.x, Purpose.MONITOR))
-        self._plan = plan
-        self._set_open(queries)
+        if self.monitor and plan.purposes[0] not in _KNOWN_BY_SOLVER and self._missing_final_value():
+            return (*plan.points, self.state.x), (*plan.purposes, Purpose.MONITOR)
+        return plan.points, plan.purposes
 
     def _close_study(self) -> None:
         """End the study; with monitoring, first ask for F at the last iterate if no answer told it."""
@@ -227,6 +229,7 @@ class Study(Boundary):
         return self.state.value != self.state.value
 
     def _set_open(self, queries: list[Query]) -> None:
+        self._collected.take(self._open, self._answers)
         self._open = queries
         self._open_step = self._step if queries else -1
         self._answers = [None] * len(queries)
@@ -256,7 +259,8 @@ class Study(Boundary):
             self._missing -= 1
         else:
             try:
-                record = self._close()
+                answers = [None if told is None or told.failure else told.y for told in self._answers]
+                record = self._close(self._plan, answers)
             except BaseException:
                 if self._open:  # the leader or the solver failed before anything was changed
                     self._answers[query.index], self._response_shape = None, shape
@@ -337,21 +341,18 @@ class Study(Boundary):
         if self._step == 0 and all(other is None or other.failure for other in self._answers):
             self._response_shape = ()
 
-    def _close(self) -> Record | None:
+    def _close(self, plan: Plan | None, answers: list[Vector | None]) -> Record | None:
         """Let the solver move: all queries of the batch are answered."""
-        answers = [None if told is None or told.failure else told.y for told in self._answers]
         try:
-            if self._plan is None:
-                return self._close_final(answers[0])
-            planned = answers[: len(self._plan.points)]
-            state, outcome = self.solver.tell(self.task, self.state, self._plan, planned)
-            return self._close_batch(self._plan, state, outcome, answers)
+            return self._close_final(answers[0]) if plan is None else self._move(plan, answers)
         except InvalidLeader as error:
             raise InvalidLeader(f"step {self._step}: {error}") from error
 
-    def _close_batch(self, plan: Plan, state: State, outcome: Outcome, answers: list[Vector | None]) -> Record:
+    def _move(self, plan: Plan, answers: list[Vector | None]) -> Record:
         """Take the solver's next state and keep the record of the step; the last answer may be one to monitor."""
-        value, watched = outcome.value, answers[len(plan.points) :]
+        planned = len(plan.points)
+        state, outcome = self.solver.tell(self.task, self.state, plan, answers[:planned])
+        value, watched = outcome.value, answers[planned:]
         if watched and watched[0] is not None:
             value = self.known.leader.value(self.state.x, watched[0])
         self._selected.tell(self._open, answers)
@@ -359,7 +360,7 @@ class Study(Boundary):
             self._last.append(Step(self.state, plan, answers))
         self._set_open([])
         self._ledger.close(plan.purposes)
-        self.queries += len(plan.points)
+        self.queries += planned
         self.monitoring += len(watched)
         self.state = state
         if self._aside and isinstance(self.solver, Informed):
@@ -399,6 +400,11 @@ class Study(Boundary):
         self._selected.consider(record)
         return record
 
+    def begin_with(self, answers: Answers) -> None:
+        """Stand before any query with these answers, of which a file kept its own copy."""
+        self.answers, self.task = answers, replace(self.task, told=answers.pairs())
+        self._begin()
+
     # ---- keeping and replaying ----------------------------------------------------------------------------
 
     def keep(self, keeper: Keeper) -> None:
@@ -435,16 +441,19 @@ class Study(Boundary):
         elapsed, limits, self._replaying, self.limits = self.elapsed, self.limits, True, self._replay_limits
         try:
             while (kept := self._kept.pop(self._step, None)) and not self._finished:
-                if all(event.closing for event in kept) and not self._goes_on():
+                if kept[0].closing and all(event.closing for event in kept) and not self._goes_on():
                     self.limits = limits
                     self.set_clock(elapsed)
-                self.ask()
-                elapsed = max(elapsed, *(event.elapsed for event in kept))
-                if not self._received_at_once(kept):
-                    for event in self._recognised(kept):
-                        if event.response is not None:
-                            self.set_clock(event.elapsed)
-                            self.receive(event.response)
+                plan = self._next_plan()
+                for event in kept:
+                    elapsed = max(elapsed, event.elapsed)
+                if plan is not None and self._taken_at_once(plan, kept):
+                    continue
+                self._open_batch(plan)
+                for event in self._recognised(kept):
+                    if event.response is not None:
+                        self.set_clock(event.elapsed)
+                        self.receive(event.response)
                 if self._missing:
                     break
         finally:
@@ -457,20 +466,14 @@ class Study(Boundary):
         """Whether the run itself, and not only what was set aside, has more for steps to come."""
         return any(event.aside is None for kept in self._kept.values() for event in kept)
 
-    def _received_at_once(self, kept: list[Event]) -> bool:
-        """Take a whole batch whose answers were kept in order, bit for bit and like those before: the usual case."""
-        if len(kept) != len(self._open) or not all(map(is_answer_to, kept, self._open)):
+    def _taken_at_once(self, plan: Plan, kept: list[Event]) -> bool:
+        """Take a step whose answers were kept in order, bit for bit and like those before: the usual case."""
+        answers = usual_answers(kept, *self._batch_of(plan), self._response_shape)
+        if answers is None:
             return False
-        told = [event.response for event in kept if event.response is not None]
-        for response in told:
-            if response.failure or response.y.shape != self._response_shape or response.seconds == CACHED_SECONDS:
-                return False
-            if not all_finite(response.y):
-                return False
-            response.y.setflags(write=False)
-        self._answers[:] = told
         self.set_clock(kept[-1].elapsed)
-        self._close()
+        self._close(plan, answers)
+        self._collected.take([event.query for event in kept], [event.response for event in kept])
         return True
 
     def _recognised(self, kept: list[Event]) -> list[Event]:
@@ -499,12 +502,9 @@ class Study(Boundary):
 
     def moved_by_rounding(self, index: int, apart: float) -> bool:
         """Whether rounding alone could move the open query ``index`` as far as ``apart``, in a replay."""
-        size = max(LAST_DIGITS, self.difference)
         own = self._plan.points if self._plan is not None else (self.state.x,)
-        for points in shaken_points(self.solver, self.task, list(self._last), size):
-            if len(points) != len(own) or difference(points[index], own[index], self._scale) > WITHIN_REACH * apart:
-                return True
-        return False
+        size, steps = max(LAST_DIGITS, self.difference), list(self._last)
+        return could_move(self.solver, self.task, steps, size, own, index, apart, self._scale)
 
     # ---- result -------------------------------------------------------------------------------------------
 
@@ -549,6 +549,9 @@ class Study(Boundary):
             solver=repr(self.solver),
             explanation=explanation,
             x0=self.known.x0,
+            known=self.known,
+            told=self._collected.with_open(self._open, self._answers),
+            given=self.answers,
             ledger=self._ledger.counts(monitoring, answered),
             certificate=self.solver.certificate(self.state) if isinstance(self.solver, Certifying) else None,
             standing=standing,

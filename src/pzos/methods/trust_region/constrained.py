@@ -20,7 +20,7 @@ from pzos.base.threads import one_blas_thread
 from pzos.base.types import Matrix, Vector
 from pzos.methods.estimators import Answers, Plan, of_kind
 from pzos.methods.response_model.response import ResponseModel
-from pzos.methods.solver import Foresight, Outcome, Stop, Task
+from pzos.methods.solver import Foresight, Outcome, Stop, Task, Told
 from pzos.methods.trust_region import looking
 from pzos.methods.trust_region.elastic import (
     ElasticMove,
@@ -31,7 +31,7 @@ from pzos.methods.trust_region.elastic import (
     merit_of,
     multipliers_at,
 )
-from pzos.methods.trust_region.judging import Told, findings
+from pzos.methods.trust_region.judging import findings
 from pzos.methods.trust_region.solver import HOPE, CompositeTrustRegion
 from pzos.methods.trust_region.state import RegionState, TrialPlan, models
 from pzos.methods.trust_region.subproblem import Move
@@ -81,7 +81,7 @@ class ConstrainedState:
         return Scales(float(spans[0]), spans[1:])
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class MeritTask(Task):
     """The task on the merit, with the problem itself and what its merit was made with."""
 
@@ -135,6 +135,14 @@ class ConstrainedTrustRegion:
     def init(self, task: Task) -> ConstrainedState:
         """Start at x0."""
         return ConstrainedState(self._region.init(task))
+
+    def begun(self, task: Task) -> ConstrainedState:
+        """Start at the lowest merit of the answers known before."""
+        return _recentred(task, ConstrainedState(self._region.begun(task)))
+
+    def outlook(self, task: Task, state: ConstrainedState) -> tuple[Vector, ResponseModel]:
+        """Return where cost and constraints on the model say, and the model."""
+        return self._region.outlook(self._on_merit(task, state), state.region)
 
     def stop(self, task: Task, state: ConstrainedState) -> Stop | None:
         """Stop as the trust region on the merit does."""
@@ -214,7 +222,15 @@ class ConstrainedTrustRegion:
         merit = merit_of(task.known, outcomes, state.scales, state.mu)
         known = replace(task.known, leader=merit, sense="min", outcomes=None)
         quantile = NormalDist().inv_cdf(1.0 - self.risk)
-        return MeritTask(known, task.keys, task.known, outcomes, state.scales, state.mu, quantile)
+        return MeritTask(
+            known,
+            task.keys,
+            problem=task.known,
+            outcomes=outcomes,
+            scales=state.scales,
+            mu=state.mu,
+            quantile=quantile,
+        )
 
 
 def _bits(x: Vector, y: Vector) -> bytes:

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from pzos.base.types import Vector, dot
 from pzos.methods.response_model.fit import Shape
-from pzos.methods.solver import Task
+from pzos.methods.solver import Task, Told
 from pzos.methods.trust_region.state import Kind, RegionState, TrialPlan, models, point_limit
-
-Told = Sequence[tuple[Vector, Vector]]
 
 _SHRINK = 0.7
 #: A trial fails if it keeps less than this share of its promise, and is far off if it loses as much as was promised.

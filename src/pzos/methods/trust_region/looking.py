@@ -253,7 +253,7 @@ def on_grid(task: Task, state: RegionState, x: Vector, resolution: float) -> Vec
     steps = nearest
     for tries in range(_GRID_TRIES):
         point: Vector = steps * resolution
-        if state.past.index_of(point) is None:
+        if not state.knows(point):
             return point
         reach = 1 + tries // 10
         steps = np.minimum(np.maximum(nearest + draw.integers(-reach, reach + 1, x.size), lower), upper)

@@ -21,9 +21,9 @@ from pzos.methods.estimators import Answers
 from pzos.methods.response_model.fit import Shape
 from pzos.methods.response_model.history import first
 from pzos.methods.response_model.response import ResponseModel
-from pzos.methods.solver import Outcome, Task
+from pzos.methods.solver import Outcome, Task, Told
 from pzos.methods.trust_region import looking
-from pzos.methods.trust_region.judging import Told, judged
+from pzos.methods.trust_region.judging import judged
 from pzos.methods.trust_region.state import Kind, RegionState, TrialPlan, retuned
 from pzos.methods.trust_region.subproblem import Move, Region, bounds_of, on_model
 
@@ -188,7 +188,7 @@ class _Scene:
 
     def _apart(self, x: Vector, asked: Sequence[TrialPlan]) -> bool:
         """Tell whether x is another point than those that are asked, or known."""
-        if self.state.exact is not False and self.state.past.index_of(x) is not None:
+        if self.state.exact is not False and self.state.knows(x):
             return False
         least = _APART * min(self.reach, max(self.region.size(x), 1e-300))
         return all(replace(self.region, centre=plan.points[0]).size(x) > least for plan in asked)
@@ -215,7 +215,7 @@ class _Scene:
         return min(points, key=lambda point: objective(point)[0])
 
     def _is_new(self, x: Vector, asked: Sequence[TrialPlan]) -> bool:
-        return self.state.past.index_of(x) is None and not any((x == plan.points[0]).all() for plan in asked)
+        return not self.state.knows(x) and not any((x == plan.points[0]).all() for plan in asked)
 
     def _proposal(self, kind: Kind, x: Vector, move: Move, radius: float, asked: Sequence[TrialPlan]) -> Proposal:
         x = _on_grid(self.steps, self.task, self.state, x, asked)

@@ -23,9 +23,10 @@ from pzos.methods.estimators import Answers, Plan, of_kind
 from pzos.methods.response_model.fit import Shape
 from pzos.methods.response_model.history import first
 from pzos.methods.response_model.response import ResponseModel
-from pzos.methods.solver import Foresight, Outcome, Stop, Task
+from pzos.methods.solver import Foresight, Outcome, Stop, Task, Told
 from pzos.methods.trust_region import looking, proposing
-from pzos.methods.trust_region.judging import Told, findings, judged, moved_to
+from pzos.methods.trust_region.judging import findings, judged, moved_to
+from pzos.methods.trust_region.recalling import best_told, recalled
 from pzos.methods.trust_region.state import (
     NO_MOVE,
     Kind,
@@ -53,6 +54,8 @@ _SPARE = 2
 #: Quiet steps after which the method ends, and so many more for each direction, up to as many directions.
 _QUIET, _QUIET_PER_DIRECTION = 20, 20
 _CERTIFIED_SHARE = 0.01
+#: How many trust radii from the best known point the model is believed where no query will tell.
+_REGIONS = 4
 _POSITIVE = positive("or leave it out").or_none()
 
 
@@ -128,7 +131,7 @@ class CompositeTrustRegion:
         rivals = self.rivals(task, state) if rivals is None else rivals
         model = rivals[state.shapes[0]]
         query = self._query(task, state, model)
-        if state.exact is not False and history.index_of(query.point) is not None:
+        if state.exact is not False and state.knows(query.point):
             query = query._replace(kind=Kind.PROBE, point=looking.anywhere(task, state))
         if self.resolution is not None:
             query = query._replace(point=looking.on_grid(task, state, query.point, self.resolution))
@@ -214,7 +217,7 @@ class CompositeTrustRegion:
         x, y = told[0]
         value = task.known.leader.value(x, y)
         if plan.kind is Kind.START:
-            moved = self._started(task, state, y, value)
+            moved = self._started(task, state, x, y, value)
         else:
             moved = judged(task, state, plan, told, self.points)
         moved = retuned(
@@ -225,23 +228,32 @@ class CompositeTrustRegion:
             extras["accepted"] = float(moved.x is not state.x)
         return moved, Outcome(x, value, _NAN, plan.move.size, extras)
 
-    def _started(self, task: Task, state: RegionState, y: Vector, value: float) -> RegionState:
+    def _started(self, task: Task, state: RegionState, x: Vector, y: Vector, value: float) -> RegionState:
         known = task.known
-        sizes = typical_sizes(known.leader, known.x0, y, known.domain)
+        sizes = typical_sizes(known.leader, x, y, known.domain)
         scale = self.radius
         if scale is None:
-            scale = first_radius(known.leader, known.sign, known.x0, y, known.domain, sizes)
+            scale = first_radius(known.leader, known.sign, x, y, known.domain, sizes)
         return replace(
             state,
+            x=x,
             value=value,
             first=value,
-            history=first(known.x0, y, sizes),
+            history=first(x, y, sizes),
             radius=scale,
             scale=scale,
             floor=max(_FLOOR * scale, self.xtol or 0.0),
             least_gain=self.ftol or 0.0,
             contest=opening_contest(task, y.size),
         )
+
+    @one_blas_thread()
+    def begun(self, task: Task) -> RegionState:
+        """Start at the best of the answers known before, with all of them in the memory; x0 is not asked."""
+        best, values = best_told(task)
+        x, y = task.told[best]
+        state = self._started(task, self.init(task), x, y, task.known.sign * float(values[best]))
+        return recalled(task, state, best, values, self.points)
 
     def informed(self, task: Task, state: RegionState, answers: Told) -> RegionState:
         """Take answers from elsewhere into the history, and move to the lowest F among them if it is lower."""
@@ -255,6 +267,16 @@ class CompositeTrustRegion:
             state = moved_to(state, fresh[int(np.argmin(values))][0], sign * min(values))
         kept, centre = history.trimmed(state.centre, _SPARE * point_limit(task.known.dimension, self.points))
         return replace(state, history=kept, centre=centre)
+
+    def outlook(self, task: Task, state: RegionState) -> tuple[Vector, ResponseModel]:
+        """Return where f on the model is lowest, as far as a few trust regions reach, and the model."""
+        (model,) = models(task, state, self.points, (state.contest.winner,), state.priors).values()
+        for _ in range(_REGIONS):
+            move = self.move_within(task, state, model, state.radius)
+            state = replace(state, x=move.x)
+            if move.size < 0.9 * state.radius:
+                break
+        return state.x, model
 
     # ---- for a certificate --------------------------------------------------------------------------------
 

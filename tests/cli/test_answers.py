@@ -1,0 +1,82 @@
+"""``--answers FILE ...``: a run of the command line begins with what is known already."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import pzos
+
+MODEL = """
+import numpy as np
+import pzos
+
+old = pzos.leader_from_functions(lambda x, y: float(y @ y), lambda x, y: 0 * x, lambda x, y: 2 * y)
+new = pzos.leader_from_functions(lambda x, y: float(y @ y + x.sum()), lambda x, y: 0 * x + 1, lambda x, y: 2 * y)
+
+
+def follower(x):
+    with open("asked.txt", "a") as file:
+        file.write("x")
+    return np.abs(x - 0.3) + 0.1 * x[::-1]
+"""
+STUDY = 'name = "{name}"\nleader = "model:{name}"\nfollower = "model:follower"\nx0 = [1.0, 2.0]\nqueries = 6\n'
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "model.py").write_text(MODEL)
+    for name in ("old", "new"):
+        (tmp_path / f"{name}.toml").write_text(STUDY.format(name=name))
+    assert run(tmp_path, "run", "old.toml").returncode == 0
+    return tmp_path
+
+
+def run(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "pzos", *words], cwd=folder, capture_output=True, text=True, timeout=120, check=False
+    )
+
+
+def asked(folder: Path) -> int:
+    return len((folder / "asked.txt").read_text())
+
+
+def test_run_begins_with_the_answers_of_another_study_and_a_table(folder: Path) -> None:
+    (folder / "measured.csv").write_text("x0,x1,y0,y1\n0.0,0.0,0.3,0.3\n")
+    before = asked(folder)
+    words = ("run", "new.toml", "--answers", "old.study", "measured.csv", "--json")
+    result: Any = json.loads(run(folder, *words).stdout)
+    assert asked(folder) - before == result["queries"] == 6
+    table = pzos.Answers.open(folder / "new.study")
+    assert table.source == ("old.study",) * 6 + ("measured.csv",) + ("new.study",) * 6
+    (folder / "old.study").unlink()
+    status = run(folder, "status", "new.toml").stdout
+    assert "7 from old.study (6), measured.csv (1)" in status
+    assert "begun with" in run(folder, "status", "new.study").stdout
+    again = run(folder, "run", "new.toml", "--json")
+    assert json.loads(again.stdout)["best_x"] == result["best_x"]
+    assert asked(folder) - before == 6
+
+
+def test_solve_uses_them_and_says_so(folder: Path) -> None:
+    printed = run(folder, "solve", "new.toml", "--answers", "old.study", "--queries", "3")
+    assert printed.returncode == 0
+    assert "6 from old.study (6)" in printed.stdout
+
+
+def test_all_files_that_cannot_be_used_are_named(folder: Path) -> None:
+    (folder / "wrong.csv").write_text("a,b\n1,2\n")
+    refused = run(folder, "solve", "new.toml", "--answers", "wrong.csv", "nowhere.study", "old.study")
+    assert refused.returncode == 2
+    assert "wrong.csv" in refused.stderr
+    assert "nowhere.study" in refused.stderr
+    assert "Traceback" not in refused.stderr
+    (folder / "wide.csv").write_text("x0,y0,y1\n1.0,2.0,3.0\n")
+    refused = run(folder, "solve", "new.toml", "--answers", "wide.csv")
+    assert "2 decisions, as the problem has" in refused.stderr
