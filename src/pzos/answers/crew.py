@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
-from concurrent.futures import Executor
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from pzos.base.checks import shown, whole
 from pzos.base.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
 
 #: What a number of workers must be.
 COUNT = whole(1, "try workers=8, or leave it out").or_none()

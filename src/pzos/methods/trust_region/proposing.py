@@ -1,8 +1,9 @@
 """Several queries at once: what to ask while other queries are still open, and what an answer out of turn means.
 
-The first proposal is the query that the method would ask alone. While that one is open another goes to the model's
-minimiser for a longer or shorter trust radius, and all others to where the method is about to be, each in the direction
-least asked so far: what is learned there is needed next. A proposal is a function of the state and of the open queries
+The first proposal is the query that the method would ask alone. While that one is open others go to where f is lowest if
+the followers do not react (as long as few slopes are known) and to the model's minimisers for a longer or shorter trust
+radius, and all others to where the method is about to be, each in the direction least asked so far: what is learned
+there is needed next. A proposal is a function of the state and of the open queries
 alone, so what was issued can be computed again from the answers and the order in which they came.
 """
 
@@ -25,7 +26,7 @@ from pzos.methods.solver import Outcome, Task, Told
 from pzos.methods.trust_region import looking
 from pzos.methods.trust_region.judging import judged
 from pzos.methods.trust_region.state import Kind, RegionState, TrialPlan, retuned
-from pzos.methods.trust_region.subproblem import Move, Region, bounds_of, on_model
+from pzos.methods.trust_region.subproblem import Move, Region, bounds_of, minimise, on_model
 
 Rivals = Mapping[Shape, ResponseModel]
 _NAN = float("nan")
@@ -36,6 +37,7 @@ _FACTORS = (2.0, 0.5, 0.25, 4.0)
 _MOST_RADII, _OPEN_PER_RADIUS = 2, 4
 #: How far from where the method is about to be directions are asked, in its step.
 _ASIDE = 0.5
+_ITERATIONS = 16
 #: How much less a direction counts for each answer that has shown it.
 _SEEN = 100.0
 #: What is nearer than this is no direction.
@@ -167,6 +169,7 @@ class _Scene:
         self.length = float(np.linalg.norm((self.goal - state.x) / self.region.sizes))
         if size <= 1e-9 * state.scale:
             self.length = state.radius * float(np.sqrt(state.x.size))
+        self._alone: Move | None = None
         self._radii: dict[float, Move] = {}
 
     def next(self, asked: Sequence[TrialPlan]) -> TrialPlan:
@@ -175,6 +178,10 @@ class _Scene:
             return self.first
         if self.first.kind is not Kind.TRIAL and self.goal is not self.state.x and self._apart(self.goal, asked):
             return self._proposal(Kind.TRIAL, self.goal, self.first.move, self.state.radius, asked)
+        if self.state.past.count <= self.state.x.size:  # few slopes may mislead: what if there were none?
+            move = self._unanswered()
+            if move.predicted > 0.0 and self._apart(move.x, asked):
+                return self._proposal(Kind.TRIAL, move.x, move, self.state.radius, asked)
         open_radii = sum(isinstance(plan, Proposal) and plan.kind is Kind.TRIAL and not plan.alone for plan in asked)
         if open_radii < min(_MOST_RADII, (len(asked) + 1) // _OPEN_PER_RADIUS):
             for factor in _FACTORS:
@@ -185,6 +192,18 @@ class _Scene:
                 if move.predicted > 0.0 and self._apart(move.x, asked):
                     return self._proposal(Kind.TRIAL, move.x, move, radius, asked)
         return self._proposal(Kind.EXPLORE, self._aside(asked), self.first.move, self.state.radius, asked)
+
+    def _unanswered(self) -> Move:
+        """Return where f is lowest if the followers do not react."""
+        if self._alone is None:
+            known, y = self.task.known, self.state.past.answers[self.state.centre]
+
+            def objective(x: Vector) -> tuple[float, Vector]:
+                at = known.leader(x, y)
+                return known.sign * at.value, known.sign * at.grad_x
+
+            self._alone = minimise(objective, self.region, _ITERATIONS)
+        return self._alone
 
     def _apart(self, x: Vector, asked: Sequence[TrialPlan]) -> bool:
         """Tell whether x is another point than those that are asked, or known."""
