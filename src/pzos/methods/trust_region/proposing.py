@@ -1,7 +1,7 @@
 """Several queries at once: what to ask while other queries are still open, and what an answer out of turn means.
 
-The first proposal is the query that the method would ask alone. While that one is open others go to where f is lowest if
-the followers do not react (as long as few slopes are known) and to the model's minimisers for a longer or shorter trust
+The first proposal is the query that the method would ask alone. While that one is open others go to where f is lowest
+if the followers do not react (as long as nothing was tried) and to the model's minimisers for a longer or shorter trust
 radius, and all others to where the method is about to be, each in the direction least asked so far: what is learned
 there is needed next. A proposal is a function of the state and of the open queries
 alone, so what was issued can be computed again from the answers and the order in which they came.
@@ -9,10 +9,10 @@ alone, so what was issued can be computed again from the answers and the order i
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -154,6 +154,16 @@ class _Due:
         self.state = state
 
 
+class _Still(NamedTuple):
+    """Followers that do not react."""
+
+    y: Vector
+
+    def response_and_pull(self, x: Vector) -> tuple[Vector, Callable[[Vector], Vector]]:
+        """Return the answer, and that it never changes."""
+        return self.y, lambda _: np.zeros_like(x)
+
+
 class _Scene:
     """Where the method stands and is about to go, to which every further query is compared."""
 
@@ -178,7 +188,7 @@ class _Scene:
             return self.first
         if self.first.kind is not Kind.TRIAL and self.goal is not self.state.x and self._apart(self.goal, asked):
             return self._proposal(Kind.TRIAL, self.goal, self.first.move, self.state.radius, asked)
-        if self.state.past.count <= self.state.x.size:  # few slopes may mislead: what if there were none?
+        if self.state.trials == 0:  # few slopes may mislead: what if there were none?
             move = self._unanswered()
             if move.predicted > 0.0 and self._apart(move.x, asked):
                 return self._proposal(Kind.TRIAL, move.x, move, self.state.radius, asked)
@@ -196,12 +206,8 @@ class _Scene:
     def _unanswered(self) -> Move:
         """Return where f is lowest if the followers do not react."""
         if self._alone is None:
-            known, y = self.task.known, self.state.past.answers[self.state.centre]
-
-            def objective(x: Vector) -> tuple[float, Vector]:
-                at = known.leader(x, y)
-                return known.sign * at.value, known.sign * at.grad_x
-
+            still = _Still(self.state.past.answers[self.state.centre])
+            objective = on_model(self.task.known.leader, self.task.known.sign, still)
             self._alone = minimise(objective, self.region, _ITERATIONS)
         return self._alone
 
