@@ -22,6 +22,7 @@ from pzos.games.security import SecurityGame
 from pzos.problem.follower import Follower, seeded
 from pzos.problem.problem import Problem
 from pzos.problem.structure import conserved, own_effect
+from testbed.frank_wolfe import routing_by_frank_wolfe, security_by_frank_wolfe
 
 WhiteBox = Callable[[Vector], tuple[float, Vector]]
 Residuals = Callable[[Vector, Vector], Vector]
@@ -33,8 +34,9 @@ class Case:
     """One problem with its reference value; ``clean`` answers without the noise that ``problem`` may have.
 
     ``white_box`` is x -> sign F with its gradient, where the followers' Jacobian is known; ``residuals`` is (x, y) -> r
-    with f = |r|^2, where the cost is a sum of squares; both are for reference methods only. ``name`` and ``noise`` are
-    what :func:`make` was given.
+    with f = |r|^2, where the cost is a sum of squares; ``frank_wolfe`` are followers who answer by a Frank-Wolfe run,
+    where they have a model; all three are for reference methods only. ``name`` and ``noise`` are what :func:`make` was
+    given.
     """
 
     family: str
@@ -44,6 +46,7 @@ class Case:
     clean: Follower
     white_box: WhiteBox | None = None
     residuals: Residuals | None = None
+    frank_wolfe: Callable[[Vector], Vector] | None = None
     name: str = ""
     noise: float = 0.0
 
@@ -93,7 +96,7 @@ def security(seed: int, targets: int, *, declared: bool = False, noise: float = 
 
     best = _reference(white_box, problem, seed, lower=0.0)
     name = f"security n={targets}{' declared' if declared else ''}"
-    return _case(name, seed, problem, best, noise, white_box, residuals)
+    return _case(name, seed, problem, best, noise, white_box, residuals, security_by_frank_wolfe(game))
 
 
 def routing(seed: int, regularisation: float, *, noise: float = 0.0) -> Case:
@@ -107,7 +110,8 @@ def routing(seed: int, regularisation: float, *, noise: float = 0.0) -> Case:
         return -at.value, -(at.grad_x + routing_jacobian(game, x).transpose_times(at.grad_y))
 
     best = -_reference(white_box, problem, seed, spread=game.response(problem.x0) / (2.0 * regularisation))
-    return _case(f"routing lambda={regularisation:g}", seed, problem, best, noise, white_box)
+    name = f"routing lambda={regularisation:g}"
+    return _case(name, seed, problem, best, noise, white_box, frank_wolfe=routing_by_frank_wolfe(game))
 
 
 def cournot(seed: int, *, noise: float = 0.0) -> Case:
@@ -139,11 +143,12 @@ def _case(
     noise: float,
     white_box: WhiteBox | None = None,
     residuals: Residuals | None = None,
+    frank_wolfe: Callable[[Vector], Vector] | None = None,
 ) -> Case:
     clean = problem.follower
     if noise != 0.0:
         family, problem = f"{family} noise {noise:g}", noisy(problem, noise)
-    return Case(family, seed, problem, best, clean, white_box, residuals)
+    return Case(family, seed, problem, best, clean, white_box, residuals, frank_wolfe)
 
 
 def _reference(

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
-from functools import cache
 
 import numpy as np
 
-from pzos.base.errors import InvalidInput, PzosError
+from pzos.base.errors import InvalidInput
 from pzos.base.types import Vector
 from pzos.methods.memory import MemoryPZOS, SecantPZOS
 from pzos.methods.smoothing import PZOS, ZOS
-from pzos.methods.solver import AnySolver
 from pzos.methods.steps import Diminishing
 from pzos.methods.trust_region.subproblem import Region, bounds_of, minimise
-from pzos.solving import solve
-from pzos.study.run import iterate
-from pzos.study.study import Study
-from testbed.cases import Case, Counter, Spent, make
+from testbed.cases import Case, Counter, Spent
+from testbed.related import RELATED
+from testbed.tuning import Grid, run_solver, tuned
 
 Method = Callable[[Case, int, int], list[float]]
 
@@ -27,24 +24,7 @@ def default(case: Case, queries: int, seed: int) -> list[float]:
     """Run ``pzos.solve`` with nothing named."""
     from pzos.methods.default import choose
 
-    return _ours(choose(case.problem.known(), queries)[0], case, queries, seed)
-
-
-def _ours(solver: AnySolver, case: Case, queries: int, seed: int) -> list[float]:
-    """Run one of our solvers; F at the iterate stands for every query of a step."""
-    values: list[float] = []
-    if case.clean is case.problem.follower:
-        result = solve(case.problem, solver, queries=queries, seed=seed, progress=False, certificate=False)
-        at = [int(q) for q in result.trace["queries"]]
-        for q, value in zip(at, result.trace["value"], strict=True):
-            values.extend([float(value)] * (max(q, len(values)) - len(values)))
-        return values[:queries]
-    from pzos.answers.oracle import Oracle
-
-    study = Study(case.problem.known(), solver, seed=seed, queries=queries, monitor=False)
-    for record in iterate(study, Oracle(case.problem.follower, seed=seed)):
-        values.extend([case.true_value(study.state.x)] * (record.queries - len(values)))
-    return values
+    return run_solver(choose(case.problem.known(), queries)[0], case, queries, seed)
 
 
 def _paper_step(case: Case) -> tuple[float | Diminishing, float]:
@@ -57,54 +37,30 @@ def _paper_step(case: Case) -> tuple[float | Diminishing, float]:
 def pzos_paper(case: Case, queries: int, seed: int) -> list[float]:
     """Run PZOS with the paper's steps and radii."""
     step, radius = _paper_step(case)
-    return _ours(PZOS(step=step, radius=radius), case, queries, seed)
+    return run_solver(PZOS(step=step, radius=radius), case, queries, seed)
 
 
 def zos_paper(case: Case, queries: int, seed: int) -> list[float]:
     """Run ZOS with the paper's steps and radii."""
     step, radius = _paper_step(case)
-    return _ours(ZOS(step=step, radius=radius), case, queries, seed)
+    return run_solver(ZOS(step=step, radius=radius), case, queries, seed)
 
 
-_TUNING_SEEDS = (100, 101)
-_TUNING_STEPS = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
+def _grid(kind: type[PZOS] | type[ZOS]) -> Grid:
+    return lambda s: [kind(step=step, radius=s.radius) for step in s.steps]
+
+
+_PZOS_GRID, _ZOS_GRID = _grid(PZOS), _grid(ZOS)
 
 
 def pzos_tuned(case: Case, queries: int, seed: int) -> list[float]:
     """Run PZOS with the constant or diminishing step that was best at this budget on instances not reported."""
-    return _ours(_tuned("PZOS", case, queries), case, queries, seed)
+    return run_solver(tuned(_PZOS_GRID, case.name, case.noise, queries), case, queries, seed)
 
 
 def zos_tuned(case: Case, queries: int, seed: int) -> list[float]:
     """Run ZOS with the constant or diminishing step that was best at this budget on instances not reported."""
-    return _ours(_tuned("ZOS", case, queries), case, queries, seed)
-
-
-def _tuned(kind: str, case: Case, queries: int) -> PZOS | ZOS:
-    return _tuned_for(kind, case.name, case.noise, queries)
-
-
-@cache
-def _tuned_for(kind: str, name: str, noise: float, queries: int) -> PZOS | ZOS:
-    """Return the best of a grid of steps by its mean final gap on two instances of the family."""
-    cases = [make(name, seed, noise) for seed in _TUNING_SEEDS]
-    radius = _paper_step(cases[0])[1]
-    scores: dict[PZOS | ZOS, float] = {}
-    for size in _TUNING_STEPS:
-        for step in (size, Diminishing(size)):
-            solver = (PZOS if kind == "PZOS" else ZOS)(step=step, radius=radius)
-            scores[solver] = float(np.mean([_end(solver, case, queries) for case in cases]))
-    return min(scores, key=lambda solver: scores[solver])
-
-
-def _end(solver: AnySolver, case: Case, queries: int) -> float:
-    """Return the best gap of a run; infinity where a step so long was taken that the followers broke."""
-    try:
-        values = _ours(solver, case, queries, case.seed)
-    except PzosError:
-        return float("inf")
-    start = case.true_value(case.problem.x0)
-    return min((case.gap(value, start) for value in values if np.isfinite(value)), default=np.inf)
+    return run_solver(tuned(_ZOS_GRID, case.name, case.noise, queries), case, queries, seed)
 
 
 def white_box(case: Case, queries: int, seed: int) -> list[float]:
@@ -134,12 +90,12 @@ def white_box(case: Case, queries: int, seed: int) -> list[float]:
 
 def memory(case: Case, queries: int, seed: int) -> list[float]:
     """Run PZOS with memory, unbiased, at its defaults."""
-    return _ours(MemoryPZOS(), case, queries, seed)
+    return run_solver(MemoryPZOS(), case, queries, seed)
 
 
 def secant(case: Case, queries: int, seed: int) -> list[float]:
     """Run secant PZOS at its defaults."""
-    return _ours(SecantPZOS(), case, queries, seed)
+    return run_solver(SecantPZOS(), case, queries, seed)
 
 
 def naive(case: Case, queries: int, seed: int) -> list[float]:
@@ -159,7 +115,7 @@ def naive(case: Case, queries: int, seed: int) -> list[float]:
     return counter.values
 
 
-#: Our methods and the two simplest baselines, by name.
+#: Our methods, the two simplest baselines and the related work, by name.
 OURS: dict[str, Method] = {
     "default": default,
     "pzos-memory": memory,
@@ -170,4 +126,5 @@ OURS: dict[str, Method] = {
     "zos-tuned": zos_tuned,
     "naive": naive,
     "white-box": white_box,
+    **RELATED,
 }

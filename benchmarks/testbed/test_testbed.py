@@ -12,9 +12,14 @@ import numpy as np
 import pytest
 
 from pzos.base.errors import InvalidInput
+from pzos.games.routing import RoutingGame
+from pzos.games.security import SecurityGame
 from testbed.cases import Counter, Spent, answer, make
 from testbed.command import shown
+from testbed.frank_wolfe import routing_by_frank_wolfe, security_by_frank_wolfe
+from testbed.related import ROWS, by_frank_wolfe
 from testbed.table import METHODS, Curve, curve, profile, run_table, stacked, summary
+from testbed.tuning import TUNING_SEEDS, setting
 
 PACKAGES = {"pycma": "cma", "nevergrad": "nevergrad", "py-bobyqa": "pybobyqa", "dfo-ls": "dfols", "pounders": "ibcdfo"}
 
@@ -72,18 +77,51 @@ def test_the_counter_ends_a_method_at_its_budget(case):
 
 @pytest.mark.parametrize("method", [name for name in METHODS if "tuned" not in name])
 def test_every_method_runs_within_its_budget_or_says_what_is_missing(case, method):
-    found = curve(case, method, 40)
+    found = curve(case, method, 20)
     if not installed(method):
         assert "pzos[peers]" in found.failure
         return
     assert not found.failure
-    assert 0 < found.gaps.size <= 40
+    assert 0 < found.gaps.size <= 20
     assert found.gaps[0] < 10.0  # most start at x0, pycma beside it
     assert (np.diff(found.gaps) <= 0).all()
 
 
 def test_tuned_steps_beat_the_papers(case):
     assert curve(case, "pzos-tuned", 60).at(60) < curve(case, "pzos-paper", 60).at(60)
+
+
+def test_every_related_method_is_tuned_on_as_many_candidates_as_pzos(case):
+    for name, row in ROWS.items():
+        candidates = row.grid(setting(case, 60))
+        assert len(set(candidates)) == len(setting(case, 60).steps) == 12, name
+    assert not set(TUNING_SEEDS) & set(range(100))
+
+
+def test_two_phase_gfm_spends_its_budget_and_no_more(case):
+    for queries in (50, 150, 450):
+        for solver in ROWS["2-gfm"].grid(setting(case, queries)):
+            spent = 2 * solver.rounds * (solver.steps + solver.judging)
+            assert 0.8 * queries <= spent <= queries
+
+
+def test_frank_wolfe_followers_come_near_the_exact_ones_and_nearer_with_more_steps():
+    security, routing = SecurityGame.random(400, 10), RoutingGame.random(401)
+    for game, x, answers in (
+        (security, security.start(), security_by_frank_wolfe),
+        (routing, np.linspace(0.0, 2.0, routing.edges), routing_by_frank_wolfe),
+    ):
+        exact = game.response(x)
+        errors = [np.abs(answers(game, steps)(x) - exact).sum() / exact.sum() for steps in (20, 1000)]
+        assert errors[1] < 0.02
+        assert errors[1] < 0.5 * errors[0]
+
+
+def test_frank_wolfe_followers_are_judged_by_the_exact_ones(case):
+    prepared = by_frank_wolfe(case)
+    x = case.problem.x0
+    assert prepared.true_value(x) == case.true_value(x)
+    assert answer(prepared.problem.follower, x) != pytest.approx(answer(case.problem.follower, x), rel=1e-6)
 
 
 def test_the_default_beats_the_methods_that_do_not_remember(case):
@@ -95,7 +133,10 @@ def test_the_default_beats_the_methods_that_do_not_remember(case):
 def test_what_does_not_apply_is_a_failure_with_its_reason():
     case = make("routing-1", 402)
     assert "sum of squares" in curve(case, "dfo-ls", 5).failure
-    assert "Jacobian" in curve(make("cournot", 403), "white-box", 5).failure
+    firms = make("cournot", 403)
+    assert "Jacobian" in curve(firms, "white-box", 5).failure
+    with pytest.raises(InvalidInput, match="model"):
+        by_frank_wolfe(firms)
 
 
 def curves():

@@ -42,7 +42,8 @@ from .problem.structure import (
 )
 
 # Solve it: in one call, or by hand
-from .solving import maximize as maximize, minimize as minimize, solve as solve
+from .solving import front as front, maximize as maximize, minimize as minimize, solve as solve
+from .study.front import Front as Front
 from .study.study import Study as Study
 from .study.standing import Standing as Standing
 from .study.run import drive as drive, iterate as iterate
@@ -53,6 +54,7 @@ from .methods.solver import Stop as Stop
 from .methods.smoothing import PZOS as PZOS, ZOS as ZOS
 from .methods.memory import MemoryPZOS as MemoryPZOS, SecantPZOS as SecantPZOS
 from .methods.trust_region.solver import CompositeTrustRegion as CompositeTrustRegion
+from .methods.front.solver import FrontSolver as FrontSolver
 from .methods.trust_region.constrained import ConstrainedTrustRegion as ConstrainedTrustRegion
 from .methods.penalty import ExactPenalty as ExactPenalty
 

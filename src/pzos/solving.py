@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -19,7 +19,7 @@ from pzos.answers.crew import COUNT, crew_of, size_of
 from pzos.answers.oracle import Oracle
 from pzos.base.checks import Faults, instance_of, whole
 from pzos.base.errors import InvalidInput
-from pzos.base.types import Purpose
+from pzos.base.types import Purpose, Sense
 from pzos.methods.solver import AnySolver, Certifiable, Stop, explained
 from pzos.problem.follower import Follower
 from pzos.problem.leader import Leader
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
     from pzos.answers.failures import Tolerance
     from pzos.answers.table import Answers
+    from pzos.study.front import Front
 
 #: Ends after which there is time, and a point worth certifying.
 _CERTIFIED_ENDS = (Stop.STEPS, Stop.QUERIES, Stop.TARGET, Stop.CONVERGED)
@@ -213,3 +214,41 @@ def maximize(
 ) -> Result:
     """Maximise f(x, y*(x)) in one call; keyword arguments as for :func:`solve`."""
     return solve(Problem(leader, follower, x0, domain, "max", outcomes=outcomes), solver, **settings)
+
+
+def front(
+    problem: Problem,
+    leaders: Sequence[Leader],
+    *,
+    senses: Sequence[Sense] | None = None,
+    queries: int = 150,
+    weights: int = 15,
+    batch: int = 1,
+    seed: int = 0,
+    executor: Executor | None = None,
+    tolerance: Tolerance | None = None,
+    path: str | os.PathLike[str] | None = None,
+    progress: bool | None = None,
+    answers: Answers | None = None,
+) -> Front:
+    """Return the front of two or three costs over the followers of ``problem``, from one memory of answers.
+
+    ``senses`` says of each leader whether it is to go down ("min") or up ("max"); by default as in the problem. So many
+    ``weights`` of the costs are followed, ``batch`` queries are asked at a time; all else is as for :func:`solve`. Set,
+    start and declared structure are the problem's; its own cost is not used.
+    """
+    from pzos.methods.front.costs import total
+    from pzos.methods.front.solver import FrontSolver
+    from pzos.study.front import front_of
+
+    require_problem("front", problem)
+    chosen = (problem.sense,) * len(leaders) if senses is None else tuple(senses)
+    solver = FrontSolver(tuple(leaders), chosen, weights, batch)
+    known = problem.with_leader(total(solver.leaders, solver.signs), sense="min").known()
+    rate = None if tolerance is None else tolerance.failure_rate
+    settings: dict[str, Any] = {"seed": seed, "queries": queries, "failure_rate": rate, "answers": answers}
+    with CtrlC():
+        study = Study(known, solver, **settings) if path is None else Study.open(path, known, solver, **settings)
+        with study, _oracle(problem.follower, seed, executor, tolerance) as oracle:
+            drive(study, oracle, progress=progress)
+        return front_of(study, explained(solver, study.state))

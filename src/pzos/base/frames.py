@@ -91,7 +91,8 @@ def as_bytes(array: Vector) -> bytes:
 
 def as_array(data: bytes) -> Vector:
     """Return the array of :func:`as_bytes`, read-only, because it lies in ``data`` itself."""
-    return np.frombuffer(data, dtype=_LITTLE_ENDIAN).astype(np.float64, copy=False)
+    array = np.frombuffer(data, _LITTLE_ENDIAN)
+    return array if _LITTLE_ENDIAN.isnative else array.astype(np.float64)
 
 
 # ---- files -----------------------------------------------------------------------------------------------------

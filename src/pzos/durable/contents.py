@@ -5,11 +5,9 @@ Nothing is believed: sizes and types are checked before they are used, and a not
 
 from __future__ import annotations
 
-import contextlib
-import gc
 import json
 import struct
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import accumulate
 from typing import Any, NamedTuple
 
@@ -18,11 +16,11 @@ import numpy as np
 from pzos.answers.table import Answers
 from pzos.base.errors import InvalidInput
 from pzos.base.frames import as_array, as_bytes
-from pzos.base.types import Purpose, Query, Response, Vector
+from pzos.base.types import Purpose, Response, Vector
 from pzos.durable.lock import holder
 from pzos.methods.solver import Stop
 from pzos.problem.leader import Leader
-from pzos.study.events import Event, is_closing, place_of, without, without_later
+from pzos.study.events import Event, Events, Row, is_closing, place_of, rows_of, without, without_later
 
 #: Written into each header; a file of another format is refused.
 FORMAT = 2
@@ -31,8 +29,9 @@ _EVENTS = (ANSWERED, ASKED)
 # kind; step, index; gap, seconds, elapsed; how many bytes of purpose, x, y, failure, retried follow
 _EVENT = struct.Struct("<cqqddd5I")
 _FLOAT_BYTES = 8
-_PURPOSES = {purpose.value.encode(): purpose for purpose in Purpose}
+_PURPOSES = {purpose.value.encode(): purpose.value for purpose in Purpose}
 _STOPS = {stop.value: stop for stop in Stop}
+_UNKNOWN = float("nan")
 _NO_ANSWER = Response(0, 0, as_array(b""))
 #: How many events may be looked through for answers that were taken back; opening a file must not take for ever.
 _MOST_LOOKED_THROUGH = 10**6
@@ -71,7 +70,8 @@ class Contents:
 
     def __init__(self) -> None:
         self.header: dict[str, Any] | None = None
-        self.events: list[Event] = []
+        self.rows: list[Row] = []
+        self.events: Sequence[Event] = Events(self.rows)
         self.notes: list[dict[str, Any]] = []
         self.given: Answers | None = None
         self.withdrawn = 0
@@ -85,7 +85,7 @@ class Contents:
     @property
     def aside(self) -> int:
         """Return how many answers were set aside when one they depend on was taken back."""
-        return sum(event.aside is not None for event in self.events)
+        return sum(row[-1] is not None for row in rows_of(self.events))
 
     @property
     def difference(self) -> float:
@@ -151,7 +151,10 @@ class Contents:
         """Add what one frame says; ValueError if a study writes no such frame."""
         kind = payload[:1]
         if kind in _EVENTS:
-            _take_events(payload, self.events)
+            new = len(self.rows)
+            _take_events(payload, self.rows)
+            if isinstance(self.events, list):  # answers were taken back: what stands is no longer what was written
+                self.events.extend(Events(self.rows[new:]))
             return
         if kind == GIVEN:
             self.given = unpack_given(payload[1:])
@@ -176,6 +179,7 @@ class Contents:
             raise ValueError("it takes back an answer without an address")
         if self._looked_through > _MOST_LOOKED_THROUGH:
             raise ValueError("more answers are taken back than in any study")
+        self.events = self.events if isinstance(self.events, list) else list(self.events)
         at = place_of(self.events, step, index)
         self._looked_through += len(self.events) - (at or 0)
         if at is not None:  # of a damaged file the answer itself may be lost
@@ -186,18 +190,6 @@ class Contents:
         """Return the events that stand once an answer is taken back; InvalidInput if it is not there."""
         in_any_order = ((self.header or {}).get("identity") or {}).get("order") == "told"
         return (without_later if in_any_order else without)(self.events, step, index)
-
-
-@contextlib.contextmanager
-def uncollected() -> Iterator[None]:
-    """Hold off the search for cyclic garbage: events have no cycles, and there may be very many of them to look at."""
-    before = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if before:
-            gc.enable()
 
 
 def stored_answers(events: Iterable[Event]) -> list[StoredAnswer]:
@@ -288,30 +280,28 @@ def said(note: dict[str, Any]) -> bytes:
     return NOTE + json.dumps(note).encode()
 
 
-def _take_events(payload: bytes, events: list[Event]) -> None:
+def _take_events(payload: bytes, rows: list[Row]) -> None:
     """Add the events of one frame: one, or those of a batch that was answered as one."""
     at, end = 0, len(payload)
     while at < end:
         kind, step, index, gap, seconds, elapsed, in_purpose, in_x, in_y, in_failure, in_retried = _EVENT.unpack_from(
             payload, at
         )
-        purpose = at + _EVENT.size
-        x = purpose + in_purpose
-        failure = x + in_x + in_y
+        x = at + _EVENT.size + in_purpose
+        y = x + in_x
+        failure = y + in_y
         retried = failure + in_failure
-        at = retried + in_retried
-        if at > end or in_x % _FLOAT_BYTES:
+        purpose, at = _PURPOSES.get(payload[x - in_purpose : x]), retried + in_retried
+        if at > end or in_x % _FLOAT_BYTES or in_y % _FLOAT_BYTES:
             raise ValueError("its parts are not as long as it says")
-        why = _PURPOSES.get(payload[purpose:x])
-        if why is None:
+        if purpose is None:
             raise ValueError("no query is asked for such a purpose")
-        numbers, width = as_array(payload[x:failure]), in_x // _FLOAT_BYTES
-        query = Query(step, index, numbers[:width], why)
         if kind == ASKED:
-            events.append(Event(query))
-            continue
-        texts = (str(payload[failure:retried], "utf-8"), str(payload[retried:at], "utf-8")) if failure < at else ()
-        events.append(Event(query, Response(step, index, numbers[width:], gap, seconds, *texts), elapsed))
+            rows.append((step, index, purpose, payload[x:y], None, _UNKNOWN, _UNKNOWN, 0.0, "", "", None))
+        else:
+            numbers = payload[x:y], payload[y:failure], gap, seconds, elapsed
+            texts = str(payload[failure:retried], "utf-8"), str(payload[retried:at], "utf-8")
+            rows.append((step, index, purpose, *numbers, *texts, None))
 
 
 def _plain(text: str) -> bytes:

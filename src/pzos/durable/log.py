@@ -26,7 +26,7 @@ from pzos.base.checks import printable
 from pzos.base.errors import DamagedStudy, InvalidAnswer, InvalidInput, PzosError, StudyGone
 from pzos.base.frames import NOTHING_BEFORE, OLD_MARK, as_bytes, framed, read_from, scan, write_at
 from pzos.base.types import Purpose, Query, Response
-from pzos.durable.contents import FORMAT, HEADER, Contents, pack, packed, said, uncollected, value_of
+from pzos.durable.contents import FORMAT, HEADER, Contents, pack, packed, said, value_of
 from pzos.durable.lock import BINARY, busy, holder, let_go, lock_out_writers, open_to_read, open_to_write
 from pzos.durable.old_format import read_old
 from pzos.methods.solver import Stop
@@ -61,13 +61,9 @@ class Log:
 
     # ---- reading ----------------------------------------------------------------------------------------------
 
-    def more(self) -> list[Event]:
-        """Take in what was written since the last time; returns the events among it."""
-        with uncollected():
-            return self._more()
-
-    def _more(self) -> list[Event]:
-        before, data, at = len(self.contents.events), read_from(self._descriptor, self._end), 0
+    def more(self) -> None:
+        """Take in what was written since the last time."""
+        data, at = read_from(self._descriptor, self._end), 0
         if self._end == 0 and data.startswith(OLD_MARK):
             if not self.read_only:
                 raise InvalidInput(
@@ -76,7 +72,7 @@ class Log:
                 )
             old, self.contents.events = read_old(self.path)
             self.contents.header = {**old, "format": FORMAT, "converted from": old.get("format")}
-            return self.contents.events
+            return
         study, number, last, take = self._study, self._number, self._last, self.contents.take
         for file, count, previous, checksum, payload, start, end in scan(data):  # of a long study there are many
             study = study or file
@@ -97,9 +93,7 @@ class Log:
                 "open it with the version of pzos that wrote it"
             )
         self._end, self._torn = self._end + at, data[at:]
-        new = self.contents.events[before:]
-        self._answers += sum(event.response is not None for event in new)
-        return new
+        self._answers = len(self.contents.rows)
 
     def _damaged(self, reason: str) -> DamagedStudy:
         return damaged(self.path, read_from(self._descriptor, 0), reason)

@@ -31,6 +31,7 @@ from pzos.base.types import Query, Vector
 from pzos.durable.contents import FORMAT, Contents, pack_given, value_of
 from pzos.durable.log import Log, create, header_at, open_log, read_study
 from pzos.methods.solver import Stop
+from pzos.study.events import rows_of
 
 if TYPE_CHECKING:
     from pzos.methods.solver import AnySolver
@@ -117,7 +118,7 @@ def open_whole(path: str | os.PathLike[str], known: Known, solver: AnySolver, **
     contents = read_study(path)
     identity = (contents.header or {}).get("identity", {})
     as_kept = {name: identity[name] for name in ("seed", "monitor", "order") if name in identity}
-    last = max((event.query.step for event in contents.events), default=0)
+    last = max((row[0] for row in rows_of(contents.events)), default=0)
     study = Study(known, solver, **{**as_kept, "steps": max(last, 1), **settings})
     attach(study, path, read_only=True, whole=True)
     return study
@@ -332,13 +333,13 @@ class Summary(NamedTuple):
 def summary(path: str | os.PathLike[str]) -> Summary:
     """Read the counts of a study file, also while it is being written; nothing is replayed."""
     contents = read_study(path)
-    told = [event for event in contents.events if event.response is not None and event.aside is None]
+    told = [row for row in rows_of(contents.events) if row[4] is not None and row[-1] is None]
     return Summary(
         contents.header or {},
         len(told),
-        sum(event.response is not None and bool(event.response.failure) for event in told),
-        max((event.query.step for event in told), default=0),
-        max((event.elapsed for event in told), default=0.0),
+        sum(bool(row[8]) for row in told),
+        max((row[0] for row in told), default=0),
+        max((row[7] for row in told), default=0.0),
         contents.difference,
         contents.withdrawn,
         contents.aside,

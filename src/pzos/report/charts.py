@@ -78,7 +78,7 @@ def _template() -> str:
 
 def objective(stories: Sequence[Story], against: str) -> Any | None:
     """Draw F at the iterates and the best so far against ``"queries"`` or ``"seconds"``; None where F is not known."""
-    figure = _figure(
+    figure = new_chart(
         "queries by the algorithm" if against == "queries" else "seconds since the start", "F(x)", log_button=True
     )
     drawn = [(number, story) for number, story in enumerate(stories) if story.curve.values.size]
@@ -95,7 +95,7 @@ def objective(stories: Sequence[Story], against: str) -> Any | None:
 
 def motion(story: Story) -> Any | None:
     """Draw step and radius against queries."""
-    figure = _figure("queries by the algorithm", "length", log_axis=True)
+    figure = new_chart("queries by the algorithm", "length", log_axis=True)
     sizes: list[float] = []
     curves = ((story.motion.step_name, story.motion.step), ("radius", story.motion.radius))
     for number, (name, column) in enumerate(curves):
@@ -117,7 +117,7 @@ def ledger(story: Story) -> Any | None:
     if not entries:
         return None
     names, counts = zip(*reversed(entries), strict=True)
-    figure = _figure("queries", "", height=90 + 42 * len(names))
+    figure = new_chart("queries", "", height=90 + 42 * len(names))
     figure.add_bar(
         x=list(counts), y=list(names), orientation="h", marker_color=COLOURS[0],
         text=[f"{count:,}" for count in counts], textposition="outside",
@@ -132,7 +132,7 @@ def decision(story: Story) -> Any | None:
     """Draw the leader's decision before and after."""
     if not story.before.size or story.before.size != story.after.size:
         return None
-    figure = _figure("decision", "value")
+    figure = new_chart("decision", "value")
     names = [story.label(entry) for entry in range(story.before.size)]
     for column, name, symbol, colour in (
         (story.before, "before", "circle-open", COLOURS[4]),
@@ -147,7 +147,7 @@ def decision(story: Story) -> Any | None:
 
 def road_map(roads: RoadMap, *, before: bool) -> Any:
     """Draw the network: width by flow, colour by toll."""
-    figure = _figure("", "", height=460)
+    figure = new_chart("", "", height=460)
     flow = roads.flow_before if before else roads.flow_after
     top = max(float(roads.flow_before.max(initial=0.0)), float(roads.flow_after.max(initial=0.0)), 1e-300)
     toll = np.zeros_like(roads.toll) if before else roads.toll
@@ -190,7 +190,8 @@ def _line(
     )  # fmt: skip
 
 
-def _figure(x: str, y: str, *, log_axis: bool = False, log_button: bool = False, height: int = 380) -> Any:
+def new_chart(x: str, y: str, *, log_axis: bool = False, log_button: bool = False, height: int = 380) -> Any:
+    """Return an empty chart in house style."""
     axis = {"gridcolor": _GRID, "showgrid": True, "automargin": True}
     layout = {
         "template": {},  # plotly would copy a whole one into every figure; :func:`charts` puts the text of one there

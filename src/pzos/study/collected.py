@@ -12,9 +12,11 @@ from pzos.base.errors import InvalidInput
 from pzos.base.types import Query, Response
 from pzos.problem.follower import written
 from pzos.problem.problem import Known
+from pzos.study.events import Events, Row
 
 #: Numbers a run may keep for its answers; 4 million are 32 MB.
 _MOST = 4_000_000
+_FLOAT_BYTES = 8
 Pair = tuple[Query, Response]
 
 
@@ -23,12 +25,14 @@ class Collected:
 
     def __init__(self) -> None:
         self._pairs: list[Pair] = []
+        self._again: list[Row] = []  # what a replay took since, in few words
         self._numbers = 0
 
     def take(self, queries: Sequence[Query], answers: Sequence[Response | None]) -> None:
         """Add the answered queries of a batch."""
-        if self._numbers > _MOST:
+        if not queries or self._numbers > _MOST:
             return
+        self._write_out()
         for query, told in zip(queries, answers, strict=True):
             if told is not None:
                 self._pairs.append((query, told))
@@ -36,10 +40,27 @@ class Collected:
         if self._numbers > _MOST:
             self._pairs.clear()
 
+    def take_again(self, rows: Sequence[Row]) -> None:
+        """Add a batch of a replay, all of it answered and of one size."""
+        if self._numbers > _MOST:
+            return
+        self._again.extend(rows)
+        _, _, _, x, y, *_ = rows[0]
+        self._numbers += len(rows) * (len(x) + len(y or b"")) // _FLOAT_BYTES
+        if self._numbers > _MOST:
+            self._pairs.clear()
+            self._again.clear()
+
+    def _write_out(self) -> None:
+        if self._again:
+            self._pairs += [(query, told) for query, told, *_ in Events(self._again) if told is not None]
+            self._again.clear()
+
     def with_open(self, queries: Iterable[Query], answers: Sequence[Response | None]) -> tuple[Pair, ...] | None:
         """Return all so far, what is answered of an open batch included; None if it was too much to keep."""
         if self._numbers > _MOST:
             return None
+        self._write_out()
         return (*self._pairs, *((q, told) for q, told in zip(queries, answers, strict=True) if told is not None))
 
 

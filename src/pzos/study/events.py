@@ -7,17 +7,21 @@ point with other last bits; then the stored point is taken, and the difference i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import NamedTuple, Protocol
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple, Protocol, overload
 
 import numpy as np
 
 from pzos.base.errors import InvalidInput
+from pzos.base.frames import as_array, as_bytes
 from pzos.base.types import CACHED_SECONDS, Purpose, Query, Response, Vector, all_finite
 
 #: (the query asked now, the point it was asked at then, their relative difference)
 Differs = Callable[[Query, Vector, float], None]
 _AT_ITERATE = (Purpose.ITERATE, Purpose.MONITOR)
+_PURPOSES = {purpose.value: purpose for purpose in Purpose}
+_MONITOR = Purpose.MONITOR.value
+_OPEN = Response(0, 0, np.empty(0))
 
 
 class Event(NamedTuple):
@@ -36,6 +40,53 @@ class Event(NamedTuple):
     def closing(self) -> bool:
         """Whether this is the last query of a study, which asks for F at the last iterate."""
         return is_closing(self.query)
+
+
+#: An event in few words: step, index, purpose, bits of x, bits of y (None while it is open), gap, seconds, elapsed,
+#: failure, retried, aside. A long study has very many, and most are only compared.
+Row = tuple[int, int, str, bytes, bytes | None, float, float, float, str, str, int | None]
+
+
+class Events(Sequence[Event]):
+    """Events kept in few words; each is made when it is looked at."""
+
+    def __init__(self, rows: list[Row]) -> None:
+        self.rows = rows
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __repr__(self) -> str:
+        return repr(list(self))
+
+    def __iter__(self) -> Iterator[Event]:
+        return map(_event, self.rows)
+
+    @overload
+    def __getitem__(self, at: int) -> Event: ...
+    @overload
+    def __getitem__(self, at: slice) -> list[Event]: ...
+    def __getitem__(self, at: int | slice) -> Event | list[Event]:
+        return [_event(row) for row in self.rows[at]] if isinstance(at, slice) else _event(self.rows[at])
+
+
+def _event(row: Row) -> Event:
+    step, index, purpose, x, y, gap, seconds, elapsed, failure, retried, aside = row
+    response = None if y is None else Response(step, index, as_array(y), gap, seconds, failure, retried)
+    return Event(Query(step, index, as_array(x), _PURPOSES[purpose]), response, elapsed, aside)
+
+
+def rows_of(events: Iterable[Event]) -> Iterable[Row]:
+    """Return events in few words."""
+    return events.rows if isinstance(events, Events) else map(_row, events)
+
+
+def _row(event: Event) -> Row:
+    query, response, elapsed, aside = event
+    told = response or _OPEN
+    asked = query.step, query.index, query.purpose.value, as_bytes(query.x)
+    y = None if response is None else as_bytes(told.y)
+    return (*asked, y, told.gap, told.seconds, elapsed, told.failure, told.retried, aside)
 
 
 class Keeper(Protocol):
@@ -71,6 +122,11 @@ def is_closing(query: Query) -> bool:
     return query.purpose is Purpose.MONITOR and query.index == 0
 
 
+def closes(kept: Sequence[Row]) -> bool:
+    """Tell whether nothing but the query that ends a study was kept of a step."""
+    return all(row[2] == _MONITOR and row[1] == 0 for row in kept)
+
+
 def without(events: Sequence[Event], step: int, index: int) -> list[Event]:
     """Return what is left once the answer to query ``step.index`` was taken back; InvalidInput if it has none.
 
@@ -82,11 +138,10 @@ def without(events: Sequence[Event], step: int, index: int) -> list[Event]:
         raise InvalidInput(f"query {step}.{index}: has no answer that could be taken back: expected an answered query")
     gone = events[at]
     since, left = _effective(gone), list(events[:at])
-    for event in events[at:]:  # what depends on an answer was told after it
-        if event is gone:
-            if event.aside is None:
-                left.append(Event(event.query))
-        elif _effective(event) <= since:
+    if gone.aside is None:
+        left.append(Event(gone.query))
+    for event in events[at + 1 :]:  # what depends on an answer was told after it
+        if _effective(event) <= since:
             left.append(event)
         elif event.response is not None:
             left.append(event._replace(aside=since))
@@ -99,7 +154,7 @@ def without_later(events: Sequence[Event], step: int, index: int) -> list[Event]
     if at is None:
         raise InvalidInput(f"query {step}.{index}: has no answer that could be taken back: expected an answered query")
     if events[at].aside is not None:
-        return [event for event in events if event is not events[at]]
+        return [*events[:at], *events[at + 1 :]]
     before = {event.query.step for event in events[:at] if event.aside is None}
     left = list(events[:at])
     for event in events[at + 1 :]:
@@ -144,7 +199,7 @@ def event_of(query: Query, kept: Sequence[Event]) -> Event | None:
 
 
 def usual_answers(
-    kept: Sequence[Event], points: Sequence[Vector], purposes: Sequence[Purpose], shape: tuple[int, ...]
+    kept: Sequence[Row], points: Sequence[Vector], purposes: Sequence[Purpose], shape: tuple[int, ...]
 ) -> list[Vector | None] | None:
     """Return the answers to a whole batch, kept in order, bit for bit and of this shape; None if any is not like that.
 
@@ -153,16 +208,15 @@ def usual_answers(
     if len(kept) != len(points):
         return None
     answers: list[Vector | None] = []
-    for (_, index, stored, purpose), response, _, aside in kept:
+    for _, index, purpose, x, bits, _, seconds, _, failure, _, aside in kept:
         at = len(answers)
-        if index != at or purpose is not purposes[at] or stored.tobytes() != points[at].tobytes():
+        if index != at or purpose != purposes[at]._value_ or x != points[at].tobytes():
             return None
-        if response is None or aside is not None or response.failure or response.seconds == CACHED_SECONDS:
+        if bits is None or aside is not None or failure or seconds == CACHED_SECONDS:
             return None
-        y = response.y
+        y = as_array(bits)
         if y.shape != shape or not all_finite(y):
             return None
-        y.setflags(write=False)
         answers.append(y)
     return answers
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from math import inf
 from typing import Any, Literal, Self, cast
@@ -27,7 +27,7 @@ from pzos.problem.problem import Known
 from pzos.study.admission import check_address, check_answer, check_known, check_same, check_taken
 from pzos.study.boundary import Boundary
 from pzos.study.collected import Collected
-from pzos.study.events import Differs, Event, Keeper, difference, event_of, usual_answers
+from pzos.study.events import Differs, Event, Events, Keeper, Row, closes, difference, event_of, rows_of, usual_answers
 from pzos.study.limits import Limits
 from pzos.study.result import Ledger, Record, Result, Trace
 from pzos.study.rounding import LAST_DIGITS, STEPS_AGAIN, Step, could_move, standing_at
@@ -116,7 +116,7 @@ class Study(Boundary):
         self.difference = 0.0
         self._scale = float(np.abs(known.x0).max())  # of all points so far
         self._last = deque[Step](maxlen=STEPS_AGAIN)  # in a replay, which may want to take them again
-        self._kept: dict[int, list[Event]] = {}  # what a replay still has for steps to come
+        self._kept: dict[int, list[Row]] = {}  # what a replay still has for steps to come
         self._aside: dict[int, list[Event]] = {}  # answers to other points, for a solver that can use them
         self._stop: Stop | None = None
         self._finished = False
@@ -426,11 +426,11 @@ class Study(Boundary):
         if whole:
             self._replay_limits = Limits(seconds=inf)
         learns = isinstance(self.solver, Informed)
-        for event in events:
-            if event.aside is not None and learns:
-                self._aside.setdefault(event.aside, []).append(event)
+        for row in rows_of(events):
+            if row[-1] is not None and learns:
+                self._aside.setdefault(row[-1], []).extend(Events([row]))
             else:
-                self._kept.setdefault(event.query.step, []).append(event)
+                self._kept.setdefault(row[0], []).append(row)
         self._differs = differs
         self.set_clock(0.0)
         self._resume()
@@ -441,16 +441,16 @@ class Study(Boundary):
         elapsed, limits, self._replaying, self.limits = self.elapsed, self.limits, True, self._replay_limits
         try:
             while (kept := self._kept.pop(self._step, None)) and not self._finished:
-                if kept[0].closing and all(event.closing for event in kept) and not self._goes_on():
+                if closes(kept) and not self._goes_on():
                     self.limits = limits
                     self.set_clock(elapsed)
                 plan = self._next_plan()
-                for event in kept:
-                    elapsed = max(elapsed, event.elapsed)
+                for row in kept:
+                    elapsed = max(elapsed, row[7])
                 if plan is not None and self._taken_at_once(plan, kept):
                     continue
                 self._open_batch(plan)
-                for event in self._recognised(kept):
+                for event in self._recognised(Events(kept)):
                     if event.response is not None:
                         self.set_clock(event.elapsed)
                         self.receive(event.response)
@@ -464,19 +464,19 @@ class Study(Boundary):
 
     def _goes_on(self) -> bool:
         """Whether the run itself, and not only what was set aside, has more for steps to come."""
-        return any(event.aside is None for kept in self._kept.values() for event in kept)
+        return any(row[-1] is None for kept in self._kept.values() for row in kept)
 
-    def _taken_at_once(self, plan: Plan, kept: list[Event]) -> bool:
+    def _taken_at_once(self, plan: Plan, kept: list[Row]) -> bool:
         """Take a step whose answers were kept in order, bit for bit and like those before: the usual case."""
         answers = usual_answers(kept, *self._batch_of(plan), self._response_shape)
         if answers is None:
             return False
-        self.set_clock(kept[-1].elapsed)
+        self.set_clock(kept[-1][7])
         self._close(plan, answers)
-        self._collected.take([event.query for event in kept], [event.response for event in kept])
+        self._collected.take_again(kept)
         return True
 
-    def _recognised(self, kept: list[Event]) -> list[Event]:
+    def _recognised(self, kept: Sequence[Event]) -> list[Event]:
         """Return what was kept of the open queries, each at its place in the batch, which takes the stored points."""
         found = []
         for index, query in enumerate(self._open):

@@ -268,6 +268,10 @@ class CompositeTrustRegion:
         kept, centre = history.trimmed(state.centre, _SPARE * point_limit(task.known.dimension, self.points))
         return replace(state, history=kept, centre=centre)
 
+    def minimiser(self, task: Task, state: RegionState, model: ResponseModel) -> Move:
+        """Return where f on the model is lowest inside the trust region."""
+        return self.move_within(task, state, model, state.radius)
+
     def outlook(self, task: Task, state: RegionState) -> tuple[Vector, ResponseModel]:
         """Return where f on the model is lowest, as far as a few trust regions reach, and the model."""
         (model,) = models(task, state, self.points, (state.contest.winner,), state.priors).values()

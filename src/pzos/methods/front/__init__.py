@@ -1,0 +1,1 @@
+"""Two or three costs over the same followers: their front, from one memory of answers."""
