@@ -131,14 +131,14 @@ def _certified(
     result: Result, study: Study, oracle: Oracle, queries: int, path: str | os.PathLike[str] | None
 ) -> Result:
     """Return the result with a certificate of the point the study ended in, as far as Ctrl-C lets it come."""
-    from pzos.stationarity.certificate import ending_solver, place_beside
+    from pzos.stationarity.certificate import ending_point, ending_solver, place_beside
     from pzos.stationarity.one_batch import ask_once
 
     ending = ending_solver(study, queries)
     if ending is None:
         return result
     file = None if path is None else place_beside(path, result.queries)
-    found = ask_once("solve", study.known, ending, oracle, study.state.x, seed=result.seed, path=file)
+    found = ask_once("solve", study.known, ending, oracle, ending_point(study), seed=result.seed, path=file)
     ledger = ordered({**result.ledger, NAMES[Purpose.CERTIFICATE.value]: found.queries})
     return replace(
         result,

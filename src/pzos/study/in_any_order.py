@@ -121,7 +121,7 @@ class InAnyOrder(Study):
         self._ledger.close(plan.purposes)
         if response.failure or response.seconds == CACHED_SECONDS:
             self._ledger.note(query, response)
-        self._selected.tell([query], [answer])
+        self._selected.tell([query.x], [answer])
         self._collected.take([query], [response])
         self.queries += 1
         self.state = state

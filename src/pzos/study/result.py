@@ -204,7 +204,7 @@ class Selection:
         if record.value == record.value and not self._sign * (record.value - self.best_value) >= 0:
             self.best_value, self.best_x = record.value, record.x
 
-    def tell(self, queries: Sequence[Query], answers: Sequence[Vector | None]) -> None:
+    def tell(self, points: Sequence[Vector], answers: Sequence[Vector | None]) -> None:
         """Hear of the answers of a batch; only constraints on outcomes make something of them."""
 
     def extras(self, outcome: Outcome) -> Mapping[str, float]:

@@ -355,7 +355,8 @@ class Study(Boundary):
         value, watched = outcome.value, answers[planned:]
         if watched and watched[0] is not None:
             value = self.known.leader.value(self.state.x, watched[0])
-        self._selected.tell(self._open, answers)
+        asked = [query.x for query in self._open] or [*plan.points, self.state.x][: len(answers)]
+        self._selected.tell(asked, answers)
         if self._replaying:
             self._last.append(Step(self.state, plan, answers))
         self._set_open([])
@@ -374,7 +375,7 @@ class Study(Boundary):
 
     def _close_final(self, answer: Vector | None) -> Record | None:
         value = _UNKNOWN if answer is None else self.known.leader.value(self.state.x, answer)
-        self._selected.tell(self._open, [answer])
+        self._selected.tell([self.state.x], [answer])
         self._set_open([])
         self.monitoring += 1
         self._finished = True

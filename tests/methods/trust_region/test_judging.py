@@ -128,3 +128,29 @@ def test_drifting_followers_are_not_followed_into_a_corner():
     drifting.calls = 0
     result = solved(drifting, 60)
     assert true_cost(result.x) < 0.5 * true_cost(np.zeros(4))
+
+
+def test_a_stale_answer_is_noticed_asked_again_and_replaced():
+    def slow(x):
+        slow.calls += 1
+        if slow.calls % 6:  # every sixth answer is the one before
+            slow.last = smooth(x)
+        return slow.last
+
+    slow.calls, slow.last = 0, None
+    result = solved(slow, 80)
+    assert "wrong when asked for once more" in result.explanation
+    clean = solved(smooth, 80)
+    start, best = true_cost(np.zeros(4)), true_cost(clean.x)
+    assert (true_cost(result.x) - best) / (start - best) < 1e-6
+
+
+def test_followers_who_really_do_not_move_are_asked_beside_only_once():
+    follower = Counted(lambda x: np.maximum(smooth(x), 0.2 * np.ones(5)))
+    solved(follower, 60, x0=-np.ones(4))
+    kept = [follower.answer(x) for x in follower.asked]
+    beside = [
+        k for k in range(1, len(kept))
+        if np.array_equal(kept[k], kept[k - 1]) and np.abs(follower.asked[k] - follower.asked[k - 1]).max() < 1e-4
+    ]  # fmt: skip
+    assert len(beside) <= 1

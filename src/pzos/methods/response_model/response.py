@@ -124,6 +124,24 @@ class ResponseModel:
         gradient -= 2.0 * covariances.gradient(known / self.geometry.lengths, self.geometry.offsets, s)
         return variance, gradient / self.geometry.sizes
 
+    def unknown_slopes(self, share: float) -> Matrix:
+        """Return orthonormal directions (rows) along which at least ``share`` of the slope here is left unknown.
+
+        The gradient of the process at the centre has the variance 1 - t^2 m''(0) in every direction before any answer.
+        """
+        geometry, scales, n = self.geometry, self.scales, self.centre.size
+        if self.factor is None or geometry.count == 0:
+            return np.eye(n)
+        covariances, total = self._covariances(np.zeros(n)), 1.0
+        near = covariances.near if covariances.radial else np.zeros(geometry.count)
+        if scales.kernel is not Kernel.QUADRATIC:
+            total += scales.weight**2 * float(scales.kernel.steepness(np.zeros(())))
+        slopes = geometry.units * (1.0 + near)[:, None]
+        white = solve_triangular(self.factor, slopes, lower=True, check_finite=False)
+        known, directions = np.linalg.eigh(white.T @ white)
+        unknown: Matrix = directions.T[known < (1.0 - share) * total]
+        return unknown
+
     def _offset(self, x: Vector) -> Vector:
         offset: Vector = (x - self.centre) / self.geometry.sizes
         return offset

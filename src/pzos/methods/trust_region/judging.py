@@ -24,6 +24,8 @@ _WILD, _NOTABLE, _AGREES = 8.0, 1e-2, 0.1
 #: Of all that was gained: a step that gains less is idle unless the model foresaw as much; one that gains less still
 #: is quiet.
 _IDLE_GAIN, _NOTHING, _QUIET_GAIN = 1e-3, 1e-7, 1e-9
+#: Of few decisions also steps at the edge of the trust region that gain less than this are idle.
+_FEW_DECISIONS, _SLOW_GAIN = 6, 2e-2
 #: Where the answers tell least, the trust radius may grow to so many times the first.
 _FURTHEST = 4.0
 #: The share of the first radius from which the search goes on where a look far away has found something lower.
@@ -35,12 +37,13 @@ def judged(task: Task, state: RegionState, plan: TrialPlan, told: Told, points: 
     history = state.past
     x, y = told[0]
     if plan.kind is Kind.REPEAT:
-        return _repeated(task, state, x, y)
+        echo = _echo(state, y) and not (y == history.answers[state.centre]).all()
+        return replace(state, suspect=True) if echo else _repeated(task, state, x, y)
     if plan.kind is Kind.CHECK:
         return _checked(task, state, y)
     if x is plan.points[0]:
         state = _surprised(_compared(task, state, plan, x, y), plan, x, y)
-    unmoved = bool((y == history.answers[state.centre]).all())
+    unmoved = bool((y == history.answers[state.centre]).all()) and state.surprise is None
     for x, y in told:
         history = history.append(x, y)
     state = replace(state, history=history, suspect=False, flat=state.flat + 1 if unmoved else 0)
@@ -99,7 +102,9 @@ def _repeated(task: Task, state: RegionState, x: Vector, y: Vector) -> RegionSta
 
 
 def _surprised(state: RegionState, plan: TrialPlan, x: Vector, y: Vector) -> RegionState:
-    """Note an answer that is many deviations away from what the model expected: it will be asked for once more."""
+    """Note an answer far from what the model expected, or equal to the one before: it will be asked for once more."""
+    if _echo(state, y):
+        return replace(state, surprise=x, miss=0.0)
     guess = plan.predictions.get(state.shapes[0])
     if guess is None or state.past.count < _SUSPECT_FROM:
         return state
@@ -109,13 +114,22 @@ def _surprised(state: RegionState, plan: TrialPlan, x: Vector, y: Vector) -> Reg
     return replace(state, surprise=x, miss=miss) if wild else state
 
 
+def _echo(state: RegionState, y: Vector) -> bool:
+    """Tell whether y is the answer before, to another point, and nothing says yet that such answers are right.
+
+    Followers who are slow give the old answer once more; so do those who really did not move.
+    """
+    moving = state.past.count >= _SUSPECT_FROM and state.exact is not False and state.jumps == 0.0
+    return moving and not state.plateaus and bool((y == state.past.answers[-1]).all())
+
+
 def _checked(task: Task, state: RegionState, y: Vector) -> RegionState:
     """Conclude from a second answer to a surprising query whether the first was right; else it takes its place."""
     leader, sign, history = task.known.leader, task.known.sign, state.past
     row = None if state.surprise is None else history.index_of(state.surprise)
     state = replace(state, surprise=None, tuned=0)
     if row is None or float(np.sqrt(np.mean((y - history.answers[row]) ** 2))) <= _AGREES * state.miss:
-        return state
+        return replace(state, plateaus=state.plateaus or state.miss == 0.0)
     history = history.replaced(row, y)
     values = [sign * leader.value(x, y) for x, y in zip(history.points, history.answers, strict=True)]
     best = int(np.argmin(values))
@@ -178,7 +192,11 @@ def _gained(task: Task, before: RegionState, state: RegionState, plan: TrialPlan
     gain, gained = sign * (before.value - state.value), sign * (state.first - state.value)
     quiet = gain <= max(_QUIET_GAIN * gained, state.least_gain)
     foreseen = plan.kind is Kind.TRIAL and state.losses == 0 and plan.move.predicted >= _NOTHING * gained
-    idle = 0 if gain > _IDLE_GAIN * gained else state.idle + (0 if foreseen else 1)
+    least = _IDLE_GAIN
+    if state.x.size <= _FEW_DECISIONS:  # then looks far away are likely to find what there is
+        least = _SLOW_GAIN
+        foreseen &= state.past.count <= 2 * _FEW_DECISIONS or plan.move.size <= 0.99 * before.radius
+    idle = 0 if gain > least * gained else state.idle + (0 if foreseen else 1)
     state = replace(state, idle=idle, quiet=state.quiet + 1 if quiet else 0)
     if plan.kind is not Kind.LOOK:
         return replace(state, settled=plan.move.predicted <= max(_NOTHING * gained, state.least_gain))

@@ -20,6 +20,8 @@ from pzos.methods.trust_region.subproblem import Move, Objective, Region, bounds
 _OUTWEIGHS, _NEAR = 0.3, 0.2
 #: Directions are explored once a trial has succeeded, or after so many; after a failure all, if so few are left.
 _TRIALS_BEFORE, _FEW_LEFT = 6, 20
+#: After so many failures in a row slopes are asked for anew, where so much of their variance is left.
+_LOST, _UNKNOWN = 3, 0.5
 #: Above this many decisions looks far away find nothing, and unseen directions must be worth more.
 _FEW_DECISIONS = 40
 #: How far beside a point the followers are asked whether they repeat themselves, in trust radii.
@@ -90,8 +92,10 @@ def unseen_direction(task: Task, state: RegionState, model: ResponseModel, move:
     Not before a trial has shown how far the model reaches: clean slopes on the wrong scale tell nothing.
     """
     n, count = task.known.dimension, state.past.count
-    if not 1 < count <= n or not (state.succeeded or state.trials >= _TRIALS_BEFORE):
+    if count < 2 or not (state.succeeded or state.trials >= _TRIALS_BEFORE):
         return None
+    if count > n:
+        return _forgotten(task, state, model)
     v = task.keys.direction(state.step, 0, n, Role.PROBE)
     units = model.geometry.units
     for _ in range(2):  # once more, because of rounding
@@ -105,6 +109,22 @@ def unseen_direction(task: Task, state: RegionState, model: ResponseModel, move:
         return unseen if state.losses > 1 and n <= _FEW_LEFT else None
     lost = state.losses > 0 and n - count < _FEW_LEFT
     return unseen if lost or _outweighs(task, state, model, move, doubt, unseen) else None
+
+
+def _forgotten(task: Task, state: RegionState, model: ResponseModel) -> Vector | None:
+    """Return a direction of whose slope here little is known, where steps keep failing: all answers lie too far off.
+
+    Only where many directions are like that, for each costs a query; and in a box, where every direction leads on.
+    """
+    n = task.known.dimension
+    if state.rough or state.losses < _LOST or n > _FEW_LEFT or bounds_of(task.known.domain, n) is None:
+        return None
+    unknown = model.unknown_slopes(_UNKNOWN)
+    if unknown.shape[0] <= n // 4:
+        return None
+    direction = (unknown @ task.keys.direction(state.step, 0, n, Role.PROBE)) @ unknown
+    forgotten: Vector = direction / float(np.linalg.norm(direction))
+    return forgotten
 
 
 def _outweighs(task: Task, state: RegionState, model: ResponseModel, move: Move, doubt: float, unseen: Vector) -> bool:

@@ -50,6 +50,8 @@ _NEGLIGIBLE = 1e-14
 _FLOOR = 1e-4
 #: How much of the deviation of the model counts as hope.
 HOPE = 0.3
+#: Hope leads at most so many times as far as the model's own minimiser, or this share of the trust radius.
+_HOPE_REACHES, _HOPE_AT_LEAST = 2.0, 0.2
 _SPARE = 2
 #: Quiet steps after which the method ends, and so many more for each direction, up to as many directions.
 _QUIET, _QUIET_PER_DIRECTION = 20, 20
@@ -188,7 +190,8 @@ class CompositeTrustRegion:
         objective = on_model(task.known.leader, task.known.sign, model)
         lowered = looking.hopeful(objective, model, HOPE * doubt)
         signs = task.keys.generator(Role.REGION, state.step).uniform(-1.0, 1.0, state.x.size)
-        region = looking.region_of(task, state)
+        reach = min(state.radius, max(_HOPE_REACHES * move.size, _HOPE_AT_LEAST * state.radius))
+        region = looking.region_of(task, state, reach)
         start = task.known.domain.project(move.x + 1e-3 * state.radius * signs * region.sizes)
         x = minimise(lowered, region, self.iterations, start).x
         return Move(x, objective(state.x)[0] - objective(x)[0], region.size(x))

@@ -123,8 +123,9 @@ class RegionState:
     gains up to ``least_gain`` are none. ``exact`` is None until a query beside another showed whether the followers are
     noisy; ``suspect`` asks for one. ``jumps`` is the variance within the steps in which answers move, ``blur`` what
     contradictions among them showed; ``surprise`` is where an answer was off by ``miss``, and has to be asked for once
-    more; ``wrong`` counts those that were. ``losses`` are trials that failed, ``flat`` answers that did not move,
-    ``idle`` and ``quiet`` steps of little gain; ``settled`` says that the model promises nothing more.
+    more; ``wrong`` counts those that were. ``plateaus`` says that an answer equal to the one before was right.
+    ``losses`` are trials that failed, ``flat`` answers that did not move, ``idle`` and ``quiet`` steps of little gain;
+    ``settled`` says that the model promises nothing more.
     """
 
     x: Vector
@@ -151,6 +152,7 @@ class RegionState:
     surprise: Vector | None = None
     miss: float = 0.0
     wrong: int = 0
+    plateaus: bool = False
     # how it has been going: counts of steps in a row, but for trials and looks, which are of all
     failed: int = 0
     stalled: int = 0
