@@ -118,7 +118,7 @@ def solve(
         study = Study(known, solver, **settings) if path is None else Study.open(path, known, solver, **settings)
         with study, _oracle(problem.follower, seed, executor, tolerance) as oracle:
             result = drive(study, oracle, progress=progress, workers=size)
-        found = explained(solver, study.state)
+        found = explained(study.solver, study.state)
         result = replace(result, explanation=". ".join(part for part in (explanation, found) if part))
         if not wanted or result.stop not in _CERTIFIED_ENDS:
             return result
@@ -196,10 +196,11 @@ def minimize(
     *,
     domain: Domain | None = None,
     outcomes: Outcomes | Iterable[Outcomes] | None = None,
+    grid: npt.ArrayLike | None = None,
     **settings: Any,
 ) -> Result:
     """Minimise f(x, y*(x)) in one call; keyword arguments as for :func:`solve`."""
-    return solve(Problem(leader, follower, x0, domain, "min", outcomes=outcomes), solver, **settings)
+    return solve(Problem(leader, follower, x0, domain, "min", outcomes=outcomes, grid=grid), solver, **settings)
 
 
 def maximize(
@@ -210,10 +211,11 @@ def maximize(
     *,
     domain: Domain | None = None,
     outcomes: Outcomes | Iterable[Outcomes] | None = None,
+    grid: npt.ArrayLike | None = None,
     **settings: Any,
 ) -> Result:
     """Maximise f(x, y*(x)) in one call; keyword arguments as for :func:`solve`."""
-    return solve(Problem(leader, follower, x0, domain, "max", outcomes=outcomes), solver, **settings)
+    return solve(Problem(leader, follower, x0, domain, "max", outcomes=outcomes, grid=grid), solver, **settings)
 
 
 def front(

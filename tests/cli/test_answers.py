@@ -80,3 +80,14 @@ def test_all_files_that_cannot_be_used_are_named(folder: Path) -> None:
     (folder / "wide.csv").write_text("x0,y0,y1\n1.0,2.0,3.0\n")
     refused = run(folder, "solve", "new.toml", "--answers", "wide.csv")
     assert "2 decisions, as the problem has" in refused.stderr
+
+
+def test_answers_from_before_a_date_only_shape_the_prior(folder: Path) -> None:
+    words = ("solve", "new.toml", "--answers", "old.study", "--queries", "3")
+    printed = run(folder, *words, "--trust-since", "2999-01-01")
+    assert printed.returncode == 0, printed.stderr
+    assert "6 are old and only shape the prior" in printed.stdout
+    assert "agree with the new ones" in printed.stdout
+    assert "older answers" not in run(folder, *words, "--trust-since", "2001-01-01").stdout
+    refused = run(folder, "solve", "new.toml", "--trust-since", "2026-01-01")
+    assert "--answers FILE" in refused.stderr

@@ -301,16 +301,22 @@ def add_answers(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--answers", nargs="+", type=Path, metavar="FILE",
                         help="answers of these followers that are known already: study files, .csv or .parquet; a "
                         "study keeps a copy of its own when it is begun")  # fmt: skip
+    parser.add_argument("--trust-since", metavar="DATE",
+                        help="answers from before this date (2026-05-01), or not of the followers of this name, may no "
+                        "longer be true and only shape the prior")  # fmt: skip
 
 
 def answers_of(args: argparse.Namespace) -> dict[str, Any]:
     """Return the answers that were given, merged; all files that cannot be used are named at once."""
     if not args.answers:
+        if args.trust_since is not None:
+            raise InvalidInput("--trust-since: expected answers to judge; give them with --answers FILE ...")
         return {}
     faults = Faults("--answers")
     tables = [table for file in args.answers if (table := faults.made(Answers.open, file)) is not None]
     faults.raise_if_any()
-    return {"answers": functools.reduce(operator.add, tables)}
+    table = functools.reduce(operator.add, tables)
+    return {"answers": table if args.trust_since is None else table.trusting(args.trust_since)}
 
 
 def limits_of(args: argparse.Namespace) -> dict[str, Any]:

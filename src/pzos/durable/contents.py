@@ -40,7 +40,7 @@ _MOST_JSON = 1 << 20
 _MOST_PROCESSES = 1 << 31
 _LENGTH = struct.Struct("<Q")
 _GIVEN_NUMBERS = ("x", "y", "seconds", "gap")
-_GIVEN_TEXTS = ("failure", "source", "told", "follower")
+_GIVEN_TEXTS = ("failure", "source", "told", "follower", "trust")
 
 
 class StoredAnswer(NamedTuple):

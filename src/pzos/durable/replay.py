@@ -179,11 +179,12 @@ def header_of(study: Study) -> dict[str, Any]:
         "structure": describe(known.structure),
         "leader": leader,
         **({} if known.outcomes is None else {"outcomes": list(known.outcomes.names)}),
+        **({} if known.grid is None else {"grid": describe(known.grid.steps)}),
         **({} if known.follower is None else {"follower": known.follower}),
     }
     identity = {
         "problem": problem,
-        "solver": described if isinstance(described := describe(study.solver), dict) else {"type": described},
+        "solver": described if isinstance(described := describe(study.configured), dict) else {"type": described},
         "seed": study.task.keys.seed,
         "monitor": study.monitor,
         **({} if study.order == "asked" else {"order": study.order}),

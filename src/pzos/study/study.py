@@ -26,7 +26,7 @@ from pzos.methods.solver import SOLVER, AnySolver, Certifying, Informed, Outcome
 from pzos.problem.problem import Known
 from pzos.study.admission import check_address, check_answer, check_known, check_same, check_taken
 from pzos.study.boundary import Boundary
-from pzos.study.collected import Collected
+from pzos.study.collected import Collected, taken_up
 from pzos.study.events import Differs, Event, Events, Keeper, Row, closes, difference, event_of, rows_of, usual_answers
 from pzos.study.limits import Limits
 from pzos.study.result import Ledger, Record, Result, Trace
@@ -93,12 +93,11 @@ class Study(Boundary):
         ORDER.note(faults, "order", order)
         faults.raise_if_any()
         self.known = known
-        self.solver = solver
         self.limits = limits
         self.monitor = monitor
         self.order: Order = order if isinstance(solver, Proposing) else "asked"
-        self.answers = answers
-        self.task = Task(known, keys, () if answers is None else answers.pairs())
+        self.answers, self.configured = answers, solver
+        self.solver, self.task = taken_up(solver, Task(known, keys), answers)
         self._keeper: Keeper | None = None
         self._differs: Differs | None = None
         self._replaying = False
@@ -403,7 +402,8 @@ class Study(Boundary):
 
     def begin_with(self, answers: Answers) -> None:
         """Stand before any query with these answers, of which a file kept its own copy."""
-        self.answers, self.task = answers, replace(self.task, told=answers.pairs())
+        self.answers = answers
+        self.solver, self.task = taken_up(self.configured, self.task, answers)
         self._begin()
 
     # ---- keeping and replaying ----------------------------------------------------------------------------

@@ -24,10 +24,12 @@ from pzos.methods.response_model.history import first
 from pzos.methods.response_model.response import ResponseModel
 from pzos.methods.solver import Outcome, Task, Told
 from pzos.methods.trust_region import looking
+from pzos.methods.trust_region.gridded import grid_of, untold_near
 from pzos.methods.trust_region.judging import judged
 from pzos.methods.trust_region.state import Kind, RegionState, TrialPlan, retuned
 from pzos.methods.trust_region.subproblem import Move, Region, bounds_of, minimise, on_model
 
+_AGAIN = (Kind.REPEAT, Kind.CHECK)
 Rivals = Mapping[Shape, ResponseModel]
 _NAN = float("nan")
 #: Points nearer to each other than this share of the step are one.
@@ -125,9 +127,10 @@ def proposals(steps: Steps, task: Task, state: RegionState, pending: Sequence[Tr
     scene: _Scene | None = None
     while True:
         due = _Due(state, asked)
-        if not due.something:
+        query = steps.planned(task, due.state, rivals) if due.something else None
+        if query is None or query.kind not in _AGAIN:  # on a grid nothing is asked again
             scene = scene or _Scene(steps, task, due.state, rivals)
-        query = steps.planned(task, due.state) if scene is None or due.something else scene.next(asked)
+            query = scene.next(asked)
         made = query if isinstance(query, Proposal) else _alone(state, query)
         asked.append(made)
         yield made
@@ -273,12 +276,11 @@ def _blind(task: Task, state: RegionState, asked: Sequence[TrialPlan]) -> Vector
 
 def _on_grid(steps: Steps, task: Task, state: RegionState, x: Vector, asked: Sequence[TrialPlan]) -> Vector:
     """Return a point of the grid near x, if there is a grid, that is neither known nor asked."""
-    if steps.resolution is None:
+    grid = grid_of(task, steps.resolution)
+    if grid is None:
         return x
-    history = first(task.known.x0, np.zeros(1)) if state.history is None else state.history
-    for plan in asked:  # those count as known
-        history = history.append(plan.points[0], history.answers[0])
-    return looking.on_grid(task, replace(state, history=history), x, steps.resolution)
+    begun = state if state.history is not None else replace(state, history=first(task.known.x0, np.zeros(1)))
+    return untold_near(task, begun, grid, x, [plan.points[0] for plan in asked])
 
 
 # ---- telling --------------------------------------------------------------------------------------------------------
@@ -303,7 +305,7 @@ def taken(
     (x,) = plan.points
     stands = np.array_equal(state.x, plan.since.x)
     in_turn = plan.alone and stands and (state.history is None or state.radius == plan.since.radius)
-    if in_turn and (y is None or plan.kind not in (Kind.REPEAT, Kind.CHECK)):
+    if in_turn and (y is None or plan.kind not in _AGAIN):
         moved, outcome = steps.concluded(task, state, plan, () if y is None else ((x, y),))
         if moved.early and moved.history is not None:
             telling = [(x, y) for x, y in moved.early if _tells(moved, x)]
@@ -318,7 +320,7 @@ def taken(
         return early, Outcome(x, value, _NAN, _NAN)
     if plan.since.history is None and not _tells(state, x):
         moved = state
-    elif plan.kind in (Kind.REPEAT, Kind.CHECK):
+    elif plan.kind in _AGAIN:
         moved = _asked_again(steps, task, state, plan, y)
     else:
         moved = _added(steps, task, state, plan, y)
