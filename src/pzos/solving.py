@@ -160,10 +160,11 @@ def minimize(
     *,
     domain: Domain | None = None,
     outcomes: Outcomes | Iterable[Outcomes] | None = None,
+    grid: npt.ArrayLike | None = None,
     **settings: Any,
 ) -> Result:
     """Minimise f(x, y*(x)) in one call; keyword arguments as for :func:`solve`."""
-    return solve(Problem(leader, follower, x0, domain, "min", outcomes=outcomes), solver, **settings)
+    return solve(Problem(leader, follower, x0, domain, "min", outcomes=outcomes, grid=grid), solver, **settings)
 
 
 def maximize(
@@ -174,10 +175,11 @@ def maximize(
     *,
     domain: Domain | None = None,
     outcomes: Outcomes | Iterable[Outcomes] | None = None,
+    grid: npt.ArrayLike | None = None,
     **settings: Any,
 ) -> Result:
     """Maximise f(x, y*(x)) in one call; keyword arguments as for :func:`solve`."""
-    return solve(Problem(leader, follower, x0, domain, "max", outcomes=outcomes), solver, **settings)
+    return solve(Problem(leader, follower, x0, domain, "max", outcomes=outcomes, grid=grid), solver, **settings)
 
 
 def front(

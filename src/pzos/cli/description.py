@@ -33,7 +33,7 @@ from pzos.problem.sets import Domain
 from pzos.study.study import Study
 
 _LIMITS = ("steps", "queries", "seconds", "target", "failure_rate")
-_PROBLEM_KEYS = ("leader", "follower", "follower_name", "x0", "set", "sense", "name", "outcomes")
+_PROBLEM_KEYS = ("leader", "follower", "follower_name", "x0", "set", "grid", "sense", "name", "outcomes")
 _KEYS = {*_PROBLEM_KEYS, *_LIMITS, "problem", "solver", "seed", "monitor", "study", "risk"}
 _BY_HAND = Nobody("this study names no follower: answer its queries with  pzos ask  and  pzos tell")
 _TEXTS = ("leader", "problem", "name", "study", "follower_name")
@@ -119,6 +119,7 @@ def _problem(table: dict[str, Any], folder: Path, where: str) -> tuple[Problem, 
         table.get("sense", "min"),
         table.get("name", ""),
         follower_name=table.get("follower_name", ""),
+        grid=table.get("grid"),
         outcomes=_outcomes(table.get("outcomes"), folder, where),
     )
     return problem, follower is not None

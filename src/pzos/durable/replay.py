@@ -154,6 +154,7 @@ def header_of(study: Study) -> dict[str, Any]:
         "structure": describe(known.structure),
         "leader": leader,
         **({} if known.outcomes is None else {"outcomes": list(known.outcomes.names)}),
+        **({} if known.grid is None else {"grid": describe(known.grid.steps)}),
         **({} if known.follower is None else {"follower": known.follower}),
     }
     identity = {

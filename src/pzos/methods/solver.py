@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from types import MappingProxyType
-from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from pzos.base.checks import Must
 from pzos.base.errors import InvalidInput
@@ -198,6 +198,13 @@ class Constrained(Protocol):
         A multiplier says by how much F would improve per unit of room in its g: never negative, whatever the sense.
         """
         ...
+
+
+@runtime_checkable
+class KeepingGrid(Protocol):
+    """A solver every query of which, after x0, lies on the grid of the problem."""
+
+    keeps_grid: ClassVar[bool]
 
 
 def foreseen(solver: AnySolver, task: Task, state: Any) -> Foresight | None:

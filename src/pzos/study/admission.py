@@ -12,7 +12,7 @@ from pzos.answers.table import Answers
 from pzos.base.checks import Faults, instance_of, shown
 from pzos.base.errors import InvalidAnswer
 from pzos.base.types import Query, Response, Vector, float_array
-from pzos.methods.solver import Constrained
+from pzos.methods.solver import Constrained, KeepingGrid
 from pzos.problem.problem import Known, Problem
 
 
@@ -108,6 +108,11 @@ def check_known(faults: Faults, known: Any, solver: Any, answers: Any = None) ->
     _check_given(faults, answers, known)
     hint = ": a study never sees the follower" if isinstance(known, Problem) else ""
     must = instance_of(Known, "the known part of a problem", f"pass problem.known(){hint}")
-    if must.note(faults, "known", known) and known.outcomes is not None:
+    if not must.note(faults, "known", known):
+        return
+    if known.grid is not None:
+        faults.check(isinstance(solver, KeepingGrid), "solver", solver, "one that keeps to the grid of the problem",
+                     "use the default, pzos.CompositeTrustRegion(), or leave the grid out")  # fmt: skip
+    if known.outcomes is not None:
         faults.check(isinstance(solver, Constrained), "solver", solver, "one that takes constraints on outcomes",
                      "use pzos.ConstrainedTrustRegion(), or pzos.ExactPenalty(PZOS(...))")  # fmt: skip

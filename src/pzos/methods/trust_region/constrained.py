@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from statistics import NormalDist
+from typing import ClassVar
 
 import numpy as np
 
@@ -138,6 +139,7 @@ class ConstrainedTrustRegion:
 
     within: CompositeTrustRegion = checked(_REGION, default_factory=CompositeTrustRegion)
     risk: float = checked(RISK, default=0.05)
+    keeps_grid: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_fields(self)

@@ -10,7 +10,7 @@ Far fewer queries than the paper's methods, but no theorem: certify the end poin
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -24,6 +24,14 @@ from pzos.methods.response_model.history import first
 from pzos.methods.response_model.response import ResponseModel
 from pzos.methods.solver import Foresight, Outcome, Stop, Task, Told
 from pzos.methods.trust_region import looking
+from pzos.methods.trust_region.gridded import (
+    all_untold,
+    grid_of,
+    smallest_radius,
+    surrounded,
+    trial_on_grid,
+    untold_near,
+)
 from pzos.methods.trust_region.judging import findings, judged, moved_to
 from pzos.methods.trust_region.recalling import best_told, recalled
 from pzos.methods.trust_region.state import (
@@ -36,7 +44,8 @@ from pzos.methods.trust_region.state import (
     point_limit,
     retuned,
 )
-from pzos.methods.trust_region.subproblem import Move, bounds_of, first_radius, minimise, on_model, typical_sizes
+from pzos.methods.trust_region.subproblem import Move, first_radius, minimise, on_model, typical_sizes
+from pzos.problem.grid import Grid
 from pzos.problem.structure import declared
 
 _COUNT = whole(1, "or leave it out")
@@ -67,9 +76,9 @@ class CompositeTrustRegion:
     ``points`` limits how many answers the model uses (default: 2 d_x, between 100 and 400), ``radius`` is the
     first trust radius (default: from the set, x0 and f), ``iterations`` those of the subproblem, and ``noisy``
     says whether the followers are (default: found out by one query beside another when a step first fails).
-    ``resolution`` keeps every query after x0 on multiples of this number, in a box. The method ends when many steps in
-    a row, near and far, gained nothing; with ``xtol`` or ``ftol`` after d_x + 5 of them, a gain up to ``ftol`` being
-    nothing and a trust radius of ``xtol`` small enough.
+    ``resolution`` keeps every query after x0 on multiples of this number, like the ``grid`` of a problem. The method
+    ends when many steps in a row, near and far, gained nothing; with ``xtol`` or ``ftol`` after d_x + 5 of them, a gain
+    up to ``ftol`` being nothing and a trust radius of ``xtol`` small enough; on a grid, where all neighbours were told.
     """
 
     batch: int = checked(_COUNT, default=1)
@@ -80,6 +89,7 @@ class CompositeTrustRegion:
     resolution: float | None = checked(_POSITIVE, default=None)
     xtol: float | None = checked(_POSITIVE, default=None)
     ftol: float | None = checked(_POSITIVE, default=None)
+    keeps_grid: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -87,9 +97,10 @@ class CompositeTrustRegion:
     def init(self, task: Task) -> RegionState:
         """Start at x0, with nothing known about the followers but what is declared."""
         declared(task.known.structure)
-        boxed = self.resolution is None or bounds_of(task.known.domain, task.known.dimension) is not None
+        grid = grid_of(task, self.resolution)
         faults = Faults("CompositeTrustRegion")
-        faults.check(boxed, "resolution", self.resolution, "a box as the domain", "leave it out, or use a pzos.Box")
+        near = grid is None or grid.nearest(task.known.x0, task.known.domain) is not None
+        faults.check(near, "resolution", self.resolution, "a multiple of it in the domain near x0", "take a finer one")
         faults.raise_if_any()
         return RegionState(task.known.x0, exact=None if self.noisy is None else not self.noisy)
 
@@ -97,6 +108,9 @@ class CompositeTrustRegion:
         """Stop when many steps in a row, near and far, gained nothing, or when queries keep failing."""
         if state.failed >= _FAILURES:
             return Stop.FAILURES
+        grid = grid_of(task, self.resolution)
+        if grid is not None and not state.rough and state.settled and surrounded(task, state, grid):
+            return Stop.CONVERGED
         n = task.known.dimension
         patience = _QUIET + _QUIET_PER_DIRECTION * min(n, _QUIET)
         if self.xtol is not None or self.ftol is not None:
@@ -114,19 +128,23 @@ class CompositeTrustRegion:
         history = state.history
         if history is None:
             return TrialPlan((state.x,), (Kind.START.purpose,), Kind.START)
+        grid = grid_of(task, self.resolution)
         unmeasured = state.exact is False and history.freedom == 0
-        if unmeasured or (state.suspect and state.exact is None):
+        beside = grid is None or state.exact is False  # on a grid nothing is beside a point but points of their own
+        if unmeasured or (state.suspect and state.exact is None and beside):
             return self._asked_again(task, state, Kind.REPEAT, state.x)
-        if state.surprise is not None:
+        if state.surprise is not None and beside:
             return self._asked_again(task, state, Kind.CHECK, state.surprise)
         rivals = models(task, state, self.points, state.shapes, state.priors, state.step % _REFIT == 0)
         model = rivals[state.shapes[0]]
         query = self._query(task, state, model)
         if state.exact is not False and state.knows(query.point):
             query = query._replace(kind=Kind.PROBE, point=looking.anywhere(task, state))
-        if self.resolution is not None:
-            query = query._replace(point=looking.on_grid(task, state, query.point, self.resolution))
+        if grid is not None:
+            query = self._on_grid(task, state, model, grid, query)
         further = self._further(task, state, model, query.point)
+        if grid is not None:
+            further = all_untold(task, state, grid, query.point, further)
         purposes = (query.kind.purpose,) + (Purpose.TRIAL,) * len(further)
         predictions = {shape: rival.clipped(query.point) for shape, rival in rivals.items()}
         priors = {shape: rival.prior for shape, rival in rivals.items()}
@@ -134,10 +152,16 @@ class CompositeTrustRegion:
         return TrialPlan((query.point, *further), purposes, query.kind, query.move, predictions, priors, deviation)
 
     def _asked_again(self, task: Task, state: RegionState, kind: Kind, x: Vector) -> TrialPlan:
-        point = looking.beside(task, state, x)
-        if self.resolution is not None and state.exact is not False:
-            point = looking.on_grid(task, state, point, self.resolution)
-        return TrialPlan((point,), (kind.purpose,), kind)
+        return TrialPlan((looking.beside(task, state, x),), (kind.purpose,), kind)
+
+    def _on_grid(self, task: Task, state: RegionState, model: ResponseModel, grid: Grid, query: _Query) -> _Query:
+        """Return the query as a point of the grid; where the model's minimiser was meant, the best one on the model."""
+        if query.kind not in (Kind.TRIAL, Kind.PROBE) or query.move is NO_MOVE:
+            return query._replace(point=untold_near(task, state, grid, query.point))
+        objective = on_model(task.known.leader, task.known.sign, model)
+        region = looking.region_of(task, state)
+        move, promises = trial_on_grid(task, state, grid, objective, region, query.move, self.iterations)
+        return _Query(Kind.TRIAL if promises else Kind.PROBE, move.x, move)
 
     def _query(self, task: Task, state: RegionState, model: ResponseModel) -> _Query:
         """Return what the next query is for, and where: most often the minimiser of the model."""
@@ -222,9 +246,10 @@ class CompositeTrustRegion:
     def _started(self, task: Task, state: RegionState, x: Vector, y: Vector, value: float) -> RegionState:
         known = task.known
         sizes = typical_sizes(known.leader, x, y, known.domain)
+        least = smallest_radius(grid_of(task, self.resolution), sizes)
         scale = self.radius
         if scale is None:
-            scale = first_radius(known.leader, known.sign, x, y, known.domain, sizes)
+            scale = max(first_radius(known.leader, known.sign, x, y, known.domain, sizes), least)
         return replace(
             state,
             x=x,
@@ -233,7 +258,7 @@ class CompositeTrustRegion:
             history=first(x, y, sizes),
             radius=scale,
             scale=scale,
-            floor=max(_FLOOR * scale, self.xtol or 0.0),
+            floor=max(_FLOOR * scale, self.xtol or 0.0, least),
             least_gain=self.ftol or 0.0,
             contest=opening_contest(task, y.size),
         )
