@@ -129,7 +129,7 @@ def _problem(table: dict[str, Any], folder: Path, where: str) -> tuple[Problem, 
     follower = _follower(table.get("follower"), folder, where)
     domain: Domain | None = made_from(table["set"], where, "set") if "set" in table else None
     problem = Problem(
-        _leader(table["leader"], folder),
+        leader_named(table["leader"], folder),
         _BY_HAND if follower is None else follower,
         table["x0"],
         domain,
@@ -158,7 +158,8 @@ def _outcomes(entry: Any, folder: Path, where: str) -> Any:
     return parts
 
 
-def _leader(name: str, folder: Path) -> Leader:
+def leader_named(name: str, folder: Path) -> Leader:
+    """Return the leader of that name: a Leader, what makes one, or f(x, y) written with jax.numpy."""
     found = made(name, folder)
     if isinstance(found, Leader):
         return found
