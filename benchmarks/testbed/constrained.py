@@ -125,16 +125,21 @@ def security(seed: int, targets: int) -> Case:
 
 
 def routing(seed: int) -> Case:
-    """The routing game of the paper; the five busiest links may carry 90 % of what they would without the caps."""
+    """The routing game of the paper; five busy links that tolls can relieve may carry 90 % of what they would."""
     game = RoutingGame.random(seed)
     free = game.problem(0.1)
     every = np.full(game.edges, 100.0)
     best = unconstrained(free, game.response, (-every, every))
     flow = game.response(best)
-    busiest = np.sort(np.argsort(-flow, kind="stable")[:5])
-    caps = pzos.caps(0.9 * flow[busiest], busiest)
+    busy = np.argsort(-flow, kind="stable")[:10]
+    dear = best.copy()
+    dear[busy] += 30.0
+    relieved = busy[game.response(dear)[busy] < 0.8 * flow[busy]][:5]
+    dear = best.copy()
+    dear[relieved] += 30.0
+    caps = pzos.caps(np.maximum(0.9 * flow[relieved], 1.02 * game.response(dear)[relieved]), relieved)
     problem = pzos.Problem(free.leader, game.response, free.x0, pzos.Box(-100.0, 100.0), "max", outcomes=caps)
-    return _case("routing", seed, problem, game.response, (best,))
+    return _case("routing", seed, problem, game.response, (best, dear))
 
 
 def resources(seed: int) -> Case:

@@ -21,6 +21,7 @@ from .problem.outcomes import (
     Outcomes as Outcomes,
     outcomes_from_functions as outcomes_from_functions,
 )
+from .problem.grid import whole as whole
 from .problem.problem import Known as Known, Problem as Problem
 from .problem.intersections import Intersection as Intersection
 from .problem.polyhedra import Polyhedron as Polyhedron

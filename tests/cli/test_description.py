@@ -9,7 +9,9 @@ import pytest
 
 from pzos.base.errors import InvalidInput
 from pzos.cli.description import load, read_description
+from pzos.methods.penalty import ExactPenalty
 from pzos.methods.smoothing import PZOS
+from pzos.methods.trust_region.constrained import ConstrainedTrustRegion
 from pzos.methods.trust_region.solver import CompositeTrustRegion
 
 
@@ -75,4 +77,41 @@ def test_sets_within_sets(tmp_path):
     np.testing.assert_allclose(domain.project(np.array([2.0, 2.0])), [0.5, 0.5])
     toml.write_text(text + sets + '[[set.sets]]\nkind = "Square"\n')
     with pytest.raises(InvalidInput, match=r"set.sets\[1\].kind = 'Square': expected a name of pzos"):
+        read_description(toml)
+
+
+def test_a_grid_of_decisions(tmp_path):
+    (tmp_path / "chosen.py").write_text(MODEL)
+    toml = tmp_path / "grid.toml"
+    toml.write_text('leader = "chosen:leader"\nx0 = [1.0, 2.0]\ngrid = [0.25, 0.0]\n')
+    grid = read_description(toml).problem.grid
+    assert grid is not None
+    assert grid.steps.tolist() == [0.25, 0.0]
+
+
+def test_constraints_are_names_or_tables_of_caps(tmp_path):
+    (tmp_path / "capped.py").write_text(MODEL + "limit = pzos.caps([1.5], [1], names=['south'])\n")
+    toml = tmp_path / "capped.toml"
+    text = 'leader = "capped:leader"\nx0 = [1.0, 2.0]\nrisk = 0.1\n'
+    toml.write_text(text + 'outcomes = ["capped:limit", {upper = 0.5, entries = [0]}]\n')
+    found = read_description(toml)
+    assert found.problem.outcomes.names == ("south <= 1.5", "y[0] <= 0.5")
+    assert found.solver == ConstrainedTrustRegion(CompositeTrustRegion(), risk=0.1)
+    toml.write_text(text + 'outcomes = {upper = 0.5}\nsolver = "PZOS"\n')
+    assert read_description(toml).solver == ExactPenalty(PZOS())
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("outcomes = {most = 0.5}", "most"),
+        ('outcomes = "capped:leader"', "pzos.Outcomes"),
+        ("risk = 0.9", "a probability"),
+    ],
+)
+def test_constraints_that_cannot_be_read_are_named(line, words, tmp_path):
+    (tmp_path / "capped.py").write_text(MODEL)
+    toml = tmp_path / "capped.toml"
+    toml.write_text(f'leader = "capped:leader"\nx0 = [1.0, 2.0]\n{line}\n')
+    with pytest.raises(InvalidInput, match=words):
         read_description(toml)

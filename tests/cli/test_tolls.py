@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import subprocess
 import sys
 from pathlib import Path
 
@@ -126,3 +127,19 @@ def test_without_matplotlib_the_tables_still_come(tmp_path: Path, monkeypatch, c
     told = capsys.readouterr()
     assert "optimised" in told.out
     assert "pzos[plot]" in told.err
+
+
+def test_flows_can_be_capped_from_the_command_line(files: tuple[str, str], tmp_path: Path) -> None:
+    words = [*files, "--links", "busiest:4", "--objective", "revenue", "--cap", "busiest:1=0.9", "--queries", "40"]
+    command = [sys.executable, "-m", "pzos", "tolls", *words, "--no-map", "--json", "--out", str(tmp_path / "out")]
+    told = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    kept = told["constraints"]
+    assert kept["violation"] <= 1e-6
+    assert len(kept["multipliers"]) == 1
+    before, after = (told["links"][0][name] for name in ("flow_before", "flow_after"))
+    assert after <= 0.9 * before * (1.0 + 1e-5)
+
+
+@pytest.mark.parametrize("word", ["busiest:3", "10-16=much", "nowhere=3"])
+def test_caps_that_cannot_be_read_are_named(word: str, files: tuple[str, str], tmp_path: Path) -> None:
+    assert main(["tolls", *files, "--cap", word, "--out", str(tmp_path)]) != 0

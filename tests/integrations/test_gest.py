@@ -236,3 +236,42 @@ def test_a_row_whose_x_was_changed_is_refused(tmp_path: Path) -> None:
         with pytest.raises(pzos.InvalidInput, match="the variables are not those that were suggested"):
             generator.ingest([{**evaluated(first), name: changed}])
     generator.ingest([{**evaluated(first), name: float(f"{first[name]:.14g}")}])
+
+
+def test_several_points_at_once_come_back_in_any_order() -> None:
+    generator = PzosGenerator(
+        vocs(), LEADER, pzos.CompositeTrustRegion(), x0=[1.0, 1.5], queries=9, seed=7, order="told"
+    )
+    first = generator.suggest(4)
+    assert len({point["_id"] for point in first}) == 4
+    generator.ingest([evaluated(first[2])])
+    second = generator.suggest(3)
+    assert not {point["_id"] for point in second} & {point["_id"] for point in first}
+    generator.ingest([evaluated(point) for point in (*second, first[3], first[0])])
+    generator.ingest([evaluated(first[2])])  # the same once more changes nothing
+    last = generator.suggest(2)
+    with pytest.raises(ValueError, match="num_points = 1: expected at most 0"):
+        generator.suggest(1)
+    generator.ingest([evaluated(point) for point in (*last, first[1])])
+    assert generator.suggest() == []
+    assert generator.result().queries == 9
+
+
+def test_constraints_bound_observables_by_name() -> None:
+    bounded = vocs(constraints={"high": ["GREATER_THAN", 0.5], "low": ["BOUNDS", 0.1, 0.4]})
+    generator = PzosGenerator(bounded, LEADER, pzos.CompositeTrustRegion(), x0=[1.0, 1.5], queries=15)
+    result = driven(generator)
+    assert result.standing is not None
+    assert result.standing.names == ("high >= 0.5", "low <= 0.4", "low >= 0.1")
+    assert result.violation <= 1e-6
+    low, high = abs(result.x - 0.3)
+    assert high >= 0.5 - 1e-5
+    assert 0.1 - 1e-5 <= low <= 0.4 + 1e-5
+
+
+def test_constraints_of_a_generator_need_observables_that_are_numbers() -> None:
+    bounded = vocs(observables=["both"], constraints={"both": ["LESS_THAN", 0.5]})
+    generator = PzosGenerator(bounded, LEADER, SOLVER, x0=[1.0, 1.5], steps=4)
+    (point,) = generator.suggest(1)
+    with pytest.raises(InvalidInput, match="an observable is an array"):
+        generator.ingest([{**point, "both": [0.1, 0.2]}])

@@ -17,7 +17,7 @@ from pzos.networks import (
     generated_city,
     optimise_tolls,
 )
-from pzos.networks.tolls import marginal_cost_trials, value_at
+from pzos.networks.tolls import flow_caps, marginal_cost_trials, total_cap, value_at
 from roads import pigou
 
 
@@ -200,3 +200,27 @@ def test_a_search_needs_queries_left_for_itself() -> None:
     problem = pigou().toll_problem([1], "revenue", upper=1.0)
     with pytest.raises(InvalidInput, match=r"(?s)2 faults.*marginal = -1: expected a number >= 0.*queries = 3"):
         optimise_tolls(problem, 1.0, marginal=-1, uniform=4, queries=3)
+
+
+def test_flows_and_totals_can_be_capped() -> None:
+    # Pigou's roads: the second has time equal to its flow, so a toll of t leaves a flow of 1 - t on it
+    network = pigou()
+    problem = network.toll_problem([1], "revenue", x0=0.1, upper=1.0, outcomes=flow_caps(network, [1], 0.3))
+    found = pzos.solve(problem, queries=15, certificate=False, progress=False)
+    assert found.x[0] == pytest.approx(0.7, abs=1e-3)
+    assert found.violation <= 1e-6
+    late = total_cap(network, [1], "travel_time", 0.9)
+    least = network.toll_problem([1], "toll_squares", x0=0.5, upper=1.0, outcomes=late)
+    # 1 - t + t^2 <= 0.9
+    root = 0.5 * (1.0 - np.sqrt(1.0 - 0.4))
+    assert pzos.solve(least, queries=15, certificate=False, progress=False).x[0] == pytest.approx(root, abs=1e-3)
+    with pytest.raises(InvalidInput, match="one of"):
+        total_cap(network, [1], "happiness", 1.0)
+
+
+def test_a_search_under_caps_ends_with_tolls_that_keep_them() -> None:
+    network = pigou()
+    problem = network.toll_problem([1], "revenue", x0=0.0, upper=1.0, outcomes=flow_caps(network, [1], 0.3))
+    found = optimise_tolls(problem, 1.0, queries=30, uniform=4)
+    assert found.uniform.toll == 1.0  # half the highest toll, which earns most, leaves too much flow
+    assert found.x[0] == pytest.approx(0.7, abs=1e-3)

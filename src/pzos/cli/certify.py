@@ -14,7 +14,7 @@ from pathlib import Path
 from pzos.base.checks import Faults
 from pzos.cli.description import add_names, look_at, sources
 from pzos.problem.problem import require_problem
-from pzos.stationarity.certificate import CertificateSolver
+from pzos.stationarity.certificate import kind_for
 from pzos.stationarity.one_batch import report_on
 
 
@@ -44,7 +44,7 @@ def run(args: argparse.Namespace) -> int:
     with look_at(source) as study:
         result = study.result()
     point = {"last": result.x, "best": result.best_x, "random": result.random_x}[args.at]
-    solver = CertificateSolver(args.delta, max((args.queries - 1) // 2, 0), confidence=args.confidence)
+    solver = kind_for(problem)(args.delta, max((args.queries - 1) // 2, 0), confidence=args.confidence)
     certificate = report_on("certify", problem, solver, point, seed=args.seed, path=args.keep, progress=None)
     sys.stdout.write(f"{certificate!r}\n")
     return 0 if args.epsilon is None or certificate.stationary(args.epsilon, args.notion) else 1

@@ -1,8 +1,9 @@
 """A study described in a TOML file: the leader as ``module:name``, x0, the set, the solver, the seed, the limits.
 
 ``pzos init --example`` writes one. The leader is a Leader, a function that makes one, or f(x, y) written with
-jax.numpy. The follower, which only ``pzos run`` needs, is a name too, or a table with a ``command``. Without a table
-``[solver]`` the default is chosen as :func:`pzos.solve` does.
+jax.numpy. The follower, which only ``pzos run`` needs, is a name too, or a table with a ``command``. Constraints on
+outcomes are names, or tables of caps on entries of the answer: ``outcomes = [{upper = [2.0], entries = [3]}]``. Without
+a table ``[solver]`` the default is chosen as :func:`pzos.solve` does.
 
 Code is found through this file, which is the user's own, and never through a study file.
 """
@@ -15,24 +16,26 @@ import importlib.util
 import inspect
 import sys
 import tomllib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pzos
+from pzos.answers.crew import COUNT
 from pzos.base.checks import Faults, instance_of
 from pzos.base.errors import InvalidInput
-from pzos.durable.replay import open_whole
-from pzos.methods.default import choose
+from pzos.durable.replay import kept_in, open_whole
+from pzos.methods.default import choose, suited
 from pzos.problem.follower import Nobody
 from pzos.problem.leader import Leader
+from pzos.problem.outcomes import RISK, Outcomes
 from pzos.problem.problem import Problem, require_problem
 from pzos.problem.sets import Domain
-from pzos.study.study import Study
+from pzos.study.study import ORDER, Order, Study
 
 _LIMITS = ("steps", "queries", "seconds", "target", "failure_rate")
-_PROBLEM_KEYS = ("leader", "follower", "follower_name", "x0", "set", "sense", "name")
-_KEYS = {*_PROBLEM_KEYS, *_LIMITS, "problem", "solver", "seed", "monitor", "study"}
+_PROBLEM_KEYS = ("leader", "follower", "follower_name", "x0", "set", "grid", "sense", "name", "outcomes")
+_KEYS = {*_PROBLEM_KEYS, *_LIMITS, "problem", "solver", "seed", "monitor", "order", "workers", "study", "risk"}
 _BY_HAND = Nobody("this study names no follower: answer its queries with  pzos ask  and  pzos tell")
 _TEXTS = ("leader", "problem", "name", "study", "follower_name")
 _TEXT = instance_of(str, "text", "put it in quotes")
@@ -58,6 +61,23 @@ class Description(Source):
     problem: Problem
     has_follower: bool
     by_default: bool
+    workers: int | None = None
+    risk: float = 0.05
+
+    def answered_by(self, workers: int | None, order: Order | None = None) -> Description:
+        """Return the description with batches for so many workers, if the default method makes them.
+
+        A study that was begun keeps its order, unless another is asked for, and its batches; with ``order = "told"``
+        there are none.
+        """
+        kept = kept_in(self.path)
+        settings = {"order": kept.order or "asked", **self.settings, **({} if order is None else {"order": order})}
+        known, solver = self.problem.known(), self.solver
+        if self.by_default:
+            # The choice does not depend on the limits, which may change between sessions: the study stays the same.
+            batch = kept.batch or (1 if settings["order"] == "told" else workers or 1)
+            solver = choose(known, risk=self.risk, batch=batch)[0]
+        return replace(self, settings=settings, solver=suited(known, solver, self.risk))
 
 
 def read_description(path: Path) -> Description:
@@ -74,13 +94,17 @@ def read_description(path: Path) -> Description:
     folder = path.resolve().parent
     problem, has_follower = _problem(table, folder, str(path))
     by_default = "solver" not in table
-    # The choice does not depend on the limits, which may change between sessions: the study stays the same.
-    solver = choose(problem.known())[0] if by_default else made_from(table["solver"], str(path), "solver")
-    faults.check(hasattr(solver, "ask"), "solver", table.get("solver"), "a solver", 'try kind = "PZOS"')
-    faults.raise_if_any()
-    settings = {key: table[key] for key in (*_LIMITS, "seed", "monitor") if key in table}
     place = folder / table.get("study", path.stem + ".study")
-    return Description(place, problem, solver, settings, has_follower, by_default)
+    settings = {key: table[key] for key in (*_LIMITS, "seed", "monitor", "order") if key in table}
+    solver = None if by_default else made_from(table["solver"], str(path), "solver")
+    workers, risk = table.get("workers"), table.get("risk", 0.05)
+    faults.check(by_default or hasattr(solver, "ask"), "solver", table.get("solver"), "a solver", 'try kind = "PZOS"')
+    COUNT.note(faults, "workers", workers)
+    ORDER.note(faults, "order", table.get("order", "asked"))
+    RISK.note(faults, "risk", risk)
+    faults.raise_if_any()
+    described = Description(place, problem, solver, settings, has_follower, by_default, workers, risk)
+    return described.answered_by(workers)
 
 
 def _table(path: Path) -> dict[str, Any]:
@@ -105,18 +129,37 @@ def _problem(table: dict[str, Any], folder: Path, where: str) -> tuple[Problem, 
     follower = _follower(table.get("follower"), folder, where)
     domain: Domain | None = made_from(table["set"], where, "set") if "set" in table else None
     problem = Problem(
-        _leader(table["leader"], folder),
+        leader_named(table["leader"], folder),
         _BY_HAND if follower is None else follower,
         table["x0"],
         domain,
         table.get("sense", "min"),
         table.get("name", ""),
         follower_name=table.get("follower_name", ""),
+        grid=table.get("grid"),
+        outcomes=_outcomes(table.get("outcomes"), folder, where),
     )
     return problem, follower is not None
 
 
-def _leader(name: str, folder: Path) -> Leader:
+def _outcomes(entry: Any, folder: Path, where: str) -> Any:
+    """Return constraints given as names of Outcomes, or as a table ``{upper = ..., lower = ..., entries = [...]}``."""
+    if entry is None:
+        return None
+    parts = []
+    for part in entry if isinstance(entry, list) else [entry]:
+        if isinstance(part, dict):
+            try:
+                parts.append(pzos.caps(**{"upper": float("inf"), **part}))
+            except TypeError as error:
+                raise InvalidInput(f"{where}: [outcomes]: {error}; see pzos.caps for what it takes") from None
+        else:
+            parts.append(made(part, folder))
+    return parts
+
+
+def leader_named(name: str, folder: Path) -> Leader:
+    """Return the leader of that name: a Leader, what makes one, or f(x, y) written with jax.numpy."""
     found = made(name, folder)
     if isinstance(found, Leader):
         return found
@@ -147,7 +190,7 @@ def named_problem(where: str, name: str, folder: Path) -> Problem:
 def made(name: str, folder: Path) -> Any:
     """Return the named value, or what it makes if it is a function that needs no arguments."""
     found = load(name, folder)
-    if not callable(found) or isinstance(found, Leader | Problem) or hasattr(found, "ask"):
+    if not callable(found) or isinstance(found, Leader | Outcomes | Problem) or hasattr(found, "ask"):
         return found
     parameters = inspect.signature(found).parameters.values()
     needs = any(one.default is one.empty and one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)

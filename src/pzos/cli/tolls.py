@@ -24,7 +24,9 @@ from pzos.networks.gmns import read_gmns
 from pzos.networks.network import Network
 from pzos.networks.objectives import SENSES, TollReport, toll_report
 from pzos.networks.tntp import read_tntp
-from pzos.networks.tolls import TollFollower, TollSearch, optimise_tolls
+from pzos.networks.tolls import TollFollower, TollSearch, flow_caps, optimise_tolls, total_cap
+from pzos.problem.outcomes import Outcomes
+from pzos.study.standing import Standing
 
 _LINK_COLUMNS = ("link", "from", "to", "toll", "flow_before", "flow_after", "time_before", "time_after")
 _EXAMPLE = "examples: --objective revenue, --objective revenue=1,travel_time=-0.2"
@@ -46,6 +48,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--values-of-time", nargs="+", type=float, metavar="V", help="one class of travellers per value")
     add("--shares", nargs="+", type=float, metavar="S", help="their shares of the trips (equal)")
     add("--paying", nargs="+", type=int, metavar="K", help="classes that pay, counted from 0 (all)")
+    add("--cap", nargs="+", default=[], metavar="WHAT=MOST",
+        help="most flow on a link (FROM-TO=MOST; busiest:N=SHARE of what it has), or most of an objective")  # fmt: skip
     add("--queries", type=int, default=200, help="equilibria to compute in the search (200)")
     add("--gap", type=float, default=1e-10, help="relative gap of every equilibrium (1e-10)")
     add("--seed", type=int, default=0, help="seed of the search, and of the generated city (0)")
@@ -70,8 +74,9 @@ def run(args: argparse.Namespace) -> int:
     choice = _choice(args)
     objective = _objective(args.objective)
     problem = choice.network.toll_problem(
-        choice.links, objective, classes=args.paying, lower=choice.lowest, upper=choice.highest, gap=args.gap
-    )
+        choice.links, objective, classes=args.paying, lower=choice.lowest, upper=choice.highest, gap=args.gap,
+        outcomes=_caps(args.cap, choice),
+    )  # fmt: skip
     found = optimise_tolls(problem, choice.highest, queries=args.queries, seed=args.seed)
     paying = range(len(choice.network.classes)) if args.paying is None else args.paying
     travellers = TollFollower(choice.network, choice.links, tuple(paying), args.gap)
@@ -136,6 +141,24 @@ def _links(words: list[str], network: Network, free: Assignment) -> Indices:
     return np.array(list(dict.fromkeys(numbers)), dtype=np.int64)
 
 
+def _caps(words: list[str], choice: _Choice) -> list[Outcomes] | None:
+    """Return the constraints that the words name, None if there are none."""
+    found = []
+    for word in words:
+        what, _, most = word.partition("=")
+        try:
+            limit = float(most)
+        except ValueError as error:
+            raise InvalidInput(f"tolls: --cap {word!r}: expected WHAT=MOST; try 10-16=9000 or busiest:5=0.9") from error
+        if what in SENSES:
+            found.append(total_cap(choice.network, choice.links, what, limit))
+            continue
+        links = _links([what], choice.network, choice.free)
+        flows = limit * choice.free.flow[links] if what.startswith("busiest:") else limit
+        found.append(flow_caps(choice.network, links, flows))
+    return found or None
+
+
 def _objective(text: str) -> str | dict[str, float]:
     if "=" not in text:
         return text
@@ -165,6 +188,7 @@ def _data(args: argparse.Namespace, choice: _Choice, found: TollSearch, reports:
         "queries": found.queries,
         "seconds": found.seconds,
         "stop": found.result.stop.name.lower(),
+        **({} if found.result.standing is None else {"constraints": _kept(found.result.standing)}),
         "gap": state.gap,
         "links": [dict(zip(_LINK_COLUMNS[:-2], row[:-2], strict=True)) for row in _link_rows(choice, found, state)],
         "welfare": [
@@ -189,6 +213,8 @@ def _text(args: argparse.Namespace, choice: _Choice, found: TollSearch, reports:
     ]
     for uniform, (name, before, after) in zip(reports[0].rows(), reports[1].rows(), strict=True):
         lines.append(f"{name:<42}{_cells(before, uniform[2], after)}")
+    if found.result.standing is not None:
+        lines += ["", *(f"{name}: {text}" for name, text in found.result.standing.rows())]
     rows = reports[1].link_rows(args.show)
     lines += ["", f"{'link':<20}{'toll':>10}{'flow before':>16}{'flow after':>16}"]
     lines += [f"{name:<20}{toll:>10.3f}{_cells(before, after)}" for name, toll, before, after in rows]
@@ -201,6 +227,11 @@ def _text(args: argparse.Namespace, choice: _Choice, found: TollSearch, reports:
         "written: " + ", ".join(str(path) for path in written),
     ]
     return "\n".join(lines)
+
+
+def _kept(standing: Standing) -> dict[str, Any]:
+    """Return how the search ended with the constraints, for a program."""
+    return {"violation": standing.violation, "active": list(standing.active), "multipliers": standing.multipliers}
 
 
 def _cells(*values: float) -> str:

@@ -15,9 +15,11 @@ import numpy as np
 from pzos.base.checks import Faults, Must, whole
 from pzos.base.errors import InvalidInput
 from pzos.base.types import Query, Sense
+from pzos.methods.default import suited
 from pzos.methods.solver import AnySolver
 from pzos.problem.follower import Nobody
 from pzos.problem.leader import Leader
+from pzos.problem.outcomes import Outcomes, caps
 from pzos.problem.problem import Problem
 from pzos.problem.sets import Box
 from pzos.study.events import difference
@@ -36,8 +38,9 @@ class PzosGenerator:
 
     The variables of ``vocs`` are the entries of x, in order, and their bounds the set X; its observables, in order, are
     the followers' response (each a number or an array). An objective, if there is one, says only whether to minimise or
-    maximise. ``x0`` is the start (by default each variable's default value, else the middle of its bounds). ``path``
-    makes the study durable. Further ``settings`` are those of :class:`pzos.Study`.
+    maximise. Constraints bound observables that are numbers; further ``outcomes`` may be given as for
+    :class:`pzos.Problem`. ``x0`` is the start (by default each variable's default value, else the middle of its
+    bounds). ``path`` makes the study durable. Further ``settings`` are those of :class:`pzos.Study`.
 
     The points of a two-point estimate lie up to its radius outside the bounds. With the package ``gest-api`` installed,
     an instance is a ``gest_api.Generator``.
@@ -53,6 +56,7 @@ class PzosGenerator:
         *,
         x0: Sequence[float] | None = None,
         path: str | None = None,
+        outcomes: Outcomes | Sequence[Outcomes] | None = None,
         **settings: Any,
     ) -> None:
         self._validate_vocs(vocs)
@@ -60,8 +64,11 @@ class PzosGenerator:
         self.vocs = vocs
         lower, upper = (np.array(side, dtype=np.float64) for side in zip(*vocs.bounds, strict=True))
         start = _start(vocs, lower, upper) if x0 is None else np.asarray(x0, dtype=np.float64)
-        problem = Problem(leader, _ELSEWHERE, start, Box(lower, upper), _sense(vocs))
+        given = [outcomes] if isinstance(outcomes, Outcomes) else list(outcomes or ())
+        kept = [*_bounded(vocs), *given]
+        problem = Problem(leader, _ELSEWHERE, start, Box(lower, upper), _sense(vocs), outcomes=kept or None)
         known = problem.known()
+        solver = suited(known, solver)
         self.study = Study(known, solver, **settings) if path is None else Study.open(path, known, solver, **settings)
         self.ignored = 0
         self._handed_out: dict[int, Query] = {}
@@ -75,13 +82,20 @@ class PzosGenerator:
         observables = list(vocs.observables)
         faults.check(bool(observables), "vocs.observables", observables, "the followers' response", "name its entries")
         faults.check(len(vocs.objectives) <= 1, "vocs.objectives", list(vocs.objectives), "one at most", "choose one")
-        faults.check(not vocs.constraints, "vocs.constraints", list(vocs.constraints), "none", "use bounds")
+        unknown = [name for name in vocs.constraints if name not in observables]
+        faults.check(not unknown, "vocs.constraints", unknown, "names of observables", "add them to the observables")
         faults.raise_if_any()
 
     def suggest(self, num_points: int | None = None) -> list[dict[str, Any]]:
-        """Return queries that were not handed out yet; exactly ``num_points`` of them, or ValueError."""
+        """Return queries that were not handed out yet; exactly ``num_points`` of them, or ValueError.
+
+        A study of order "told" has as many as its limits allow; any other those of its step.
+        """
         waiting = [] if self.study.done else self.study.ask()
         waiting = [query for query in waiting if _identity(query) not in self._handed_out]
+        wanted = max(num_points or 1, len(waiting)) if self.study.order == "told" else 0
+        while len(waiting) < wanted and (query := self.study.ask_one()) is not None:
+            waiting.append(query)
         if num_points is not None:
             _at_most(len(waiting)).require("suggest", "num_points", num_points)
             waiting = waiting[:num_points]
@@ -117,7 +131,8 @@ class PzosGenerator:
                 self.study.fail(query, "the evaluation gave no finite response")
             else:
                 self.study.tell(query, response)
-        self._handed_out = {key: query for key, query in self._handed_out.items() if query.step >= self.study.step}
+        if self.study.order == "asked":
+            self._handed_out = {key: query for key, query in self._handed_out.items() if query.step >= self.study.step}
 
     def _is_moved(self, query: Query, row: Mapping[str, Any]) -> bool:
         """Tell whether a row repeats the variables, and they are others than were suggested, by more than rounding."""
@@ -135,6 +150,11 @@ class PzosGenerator:
             parts = [np.atleast_1d(np.asarray(row[name], dtype=np.float64)).ravel() for name in self.vocs.observables]
         except (KeyError, TypeError, ValueError):
             return None
+        if self.vocs.constraints and any(part.size != 1 for part in parts):
+            raise InvalidInput(
+                "ingest: an observable is an array: expected numbers, because vocs.constraints bound entries by name; "
+                "name each entry, or give the constraints as outcomes"
+            )
         response = np.concatenate(parts)
         return response if np.isfinite(response).all() else None
 
@@ -165,6 +185,18 @@ def _start(vocs: Any, lower: Any, upper: Any) -> Any:
     defaults = [variable.default_value for variable in vocs.variables.values()]
     middle = (lower + upper) / 2.0
     return np.array([m if default is None else default for m, default in zip(middle, defaults, strict=True)])
+
+
+def _bounded(vocs: Any) -> list[Outcomes]:
+    """Return the constraints of the VOCS on its observables."""
+    names, found = list(vocs.observables), []
+    for name, constraint in vocs.constraints.items():
+        kind = type(constraint).__name__
+        low, high = constraint.range if kind == "BoundsConstraint" else (-np.inf, np.inf)
+        high = constraint.value if kind == "LessThanConstraint" else high
+        low = constraint.value if kind == "GreaterThanConstraint" else low
+        found.append(caps(high, [names.index(name)], lower=low, names=[name]))
+    return found
 
 
 def _sense(vocs: Any) -> Sense:

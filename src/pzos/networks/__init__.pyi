@@ -25,6 +25,8 @@ from .tntp import (
 from .tolls import (
     TollFollower as TollFollower,
     best_uniform as best_uniform,
+    flow_caps as flow_caps,
     optimise_tolls as optimise_tolls,
     toll_problem as toll_problem,
+    total_cap as total_cap,
 )

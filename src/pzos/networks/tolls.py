@@ -24,6 +24,7 @@ from pzos.networks.demand import Indices
 from pzos.networks.network import Network
 from pzos.networks.objectives import SENSES, TollSetting, mixed_leader, own_leader
 from pzos.problem.follower import Answer
+from pzos.problem.outcomes import Outcomes, caps, outcomes_from_functions
 from pzos.problem.problem import Problem
 from pzos.problem.sets import Box, Domain, Nonnegative, Whole
 from pzos.solving import solve
@@ -78,6 +79,7 @@ def toll_problem(
     sense: Sense | None = None,
     gap: float = 1e-10,
     follower: Callable[[Vector], Any] | None = None,
+    outcomes: Outcomes | Iterable[Outcomes] | None = None,
 ) -> Problem:
     """Return the problem of choosing tolls on ``links`` (numbers or (from, to) pairs; all links by default).
 
@@ -89,6 +91,8 @@ def toll_problem(
 
     The start ``x0`` is no tolls; for "travel_time", which has poor local optima near there, averaged marginal-cost
     tolls (a few equilibria, computed here and not counted as queries), unless ``follower`` or ``x0`` is given.
+
+    ``outcomes`` are constraints on the response: :func:`flow_caps`, :func:`total_cap`, or your own.
     """
     chosen = chosen_links(network, links)
     faults = Faults("toll_problem")
@@ -119,7 +123,37 @@ def toll_problem(
     if sense is None:
         sense = SENSES[objective] if isinstance(objective, str) else "min" if weights is None else "max"
     name = f"tolls on {chosen.size} links of {network.name} for {leader.name}"
-    return Problem(leader, travellers if follower is None else follower, start, allowed, sense, name)
+    answering = travellers if follower is None else follower
+    return Problem(leader, answering, start, allowed, sense, name, outcomes=outcomes)
+
+
+def flow_caps(network: Network, links: Iterable[Any], most: npt.ArrayLike) -> Outcomes:
+    """Return the constraint that no more than ``most`` travellers use these links, each by itself."""
+    numbers = chosen_links(network, links)
+    ids = network.node_ids
+    names = [f"flow {ids[network.tail[link]]}-{ids[network.head[link]]}" for link in numbers]
+    return caps(most, numbers, names=names)
+
+
+def total_cap(network: Network, links: Iterable[Any] | None, name: str, most: float) -> Outcomes:
+    """Return the constraint that an objective by name ("travel_time", "emissions", ...) is at most ``most``.
+
+    ``links`` are the tolled ones, as for :func:`toll_problem`.
+    """
+    faults = Faults("total_cap")
+    faults.check(name in SENSES, "name", name, f"one of {sorted(SENSES)}", "check the spelling")
+    positive("what is allowed?").note(faults, "most", most)
+    faults.raise_if_any()
+    total = mixed_leader(TollSetting(network, chosen_links(network, links)), {name: 1.0 / float(most)})
+
+    def pull(x: Vector, y: Vector, weights: Vector) -> tuple[Vector, Vector]:
+        at = total(x, y)
+        return weights[0] * at.grad_x, weights[0] * at.grad_y
+
+    def value(x: Vector, y: Vector) -> Vector:
+        return np.array([total.value(x, y) - 1.0])  # in units of what is allowed
+
+    return outcomes_from_functions(value, pull, names=[f"{name} <= {most:g}"])
 
 
 def marginal_cost_tolls(travellers: TollFollower, domain: Domain, steps: int) -> Iterator[tuple[Vector, Vector]]:
@@ -202,11 +236,12 @@ class Uniform(NamedTuple):
 
 
 class Trial(NamedTuple):
-    """Tolls that were tried before the search, and what they are worth."""
+    """Tolls that were tried before the search, what they are worth, and the constraints g there."""
 
     x: Vector
     value: float
     what: str
+    excess: Vector
 
 
 @dataclass(frozen=True, eq=False)
@@ -247,23 +282,42 @@ def optimise_tolls(
     levels = np.append(0.0, highest * 0.5 ** np.arange(uniform - 2, -1, -1.0))  # finer where tolls are low
     equal = list(_uniform_trials(problem, highest, levels, seed))
     others = list(marginal_cost_trials(problem, marginal)) if marginal else []
-    start = min([*equal, *others], key=lambda trial: sign * trial.value)
+    start = _best_of([*equal, *others], sign)
     spent = len(equal) + len(others)
     result = solve(replace(problem, x0=start.x), solver, queries=queries - spent, seed=seed, monitor=False, **limits)
-    better = sign * result.best_value < sign * start.value
+    # under constraints the run itself compares: the start was its first answer
+    better = problem.outcomes is not None or sign * result.best_value < sign * start.value
     x, value = (result.best_x, result.best_value) if better else (start.x, start.value)
     return TollSearch(
         x, value, start, _best(equal, sign), equal[0].value, spent + result.queries, time.perf_counter() - begin, result
     )
 
 
+def _best_of(trials: Sequence[Trial], sign: float) -> Trial:
+    """Return the best of those that violate constraints least, each constraint in units of the largest value seen."""
+    scales = np.maximum(np.abs([trial.excess for trial in trials]).max(axis=0), 1e-300)
+
+    def rank(trial: Trial) -> tuple[float, float]:
+        return float((np.maximum(trial.excess, 0.0) / scales).max(initial=0.0)), sign * trial.value
+
+    return min(trials, key=rank)
+
+
+def _excess(problem: Problem, x: Vector, y: Vector) -> Vector:
+    return np.zeros(0) if problem.outcomes is None else problem.outcomes.values(x, y)
+
+
 def value_at(problem: Problem, x: Vector, seed: int = 0) -> float:
     """Return F(x), by one query."""
+    return problem.leader.value(x, _answer(problem, x, seed))
+
+
+def _answer(problem: Problem, x: Vector, seed: int) -> Vector:
     oracle = Oracle(problem.follower, seed=seed)
     response = next(oracle.answer([Query(0, 0, np.asarray(x, dtype=np.float64), Purpose.MONITOR)]))
     if response.failure:
         raise FollowerFailure(f"the followers did not answer at x = {x}: {response.failure}")
-    return problem.leader.value(x, response.y)
+    return response.y
 
 
 def best_uniform(problem: Problem, highest: float, points: int = 11, seed: int = 0) -> Uniform:
@@ -274,7 +328,7 @@ def best_uniform(problem: Problem, highest: float, points: int = 11, seed: int =
 
 
 def _best(trials: list[Trial], sign: float) -> Uniform:
-    best = min(trials, key=lambda trial: sign * trial.value)
+    best = _best_of(trials, sign)
     return Uniform(float(best.x.max()), best.value, len(trials))
 
 
@@ -282,7 +336,9 @@ def _uniform_trials(problem: Problem, highest: float, levels: Vector, seed: int)
     positive("try twice a typical link time").require("uniform tolls", "highest", highest)
     for toll in levels:
         x = problem.domain.project(np.full(problem.x0.size, float(toll)))
-        yield Trial(x, value_at(problem, x, seed), f"a uniform toll of {toll:.4g}" if toll else "no tolls")
+        y = _answer(problem, x, seed)
+        what = f"a uniform toll of {toll:.4g}" if toll else "no tolls"
+        yield Trial(x, problem.leader.value(x, y), what, _excess(problem, x, y))
 
 
 def marginal_cost_trials(problem: Problem, steps: int) -> Iterator[Trial]:
@@ -293,4 +349,5 @@ def marginal_cost_trials(problem: Problem, steps: int) -> Iterator[Trial]:
     travellers = getattr(problem.follower, "function", None)
     if isinstance(travellers, TollFollower):
         for step, (x, y) in enumerate(marginal_cost_tolls(travellers, problem.domain, steps), 1):
-            yield Trial(x, problem.leader.value(x, y), f"marginal-cost tolls after {step} steps")
+            what = f"marginal-cost tolls after {step} steps"
+            yield Trial(x, problem.leader.value(x, y), what, _excess(problem, x, y))

@@ -22,6 +22,8 @@ from pzos.problem.leader import Leader, OneFunction, cost_function
 PullFunction = Callable[[Vector, Vector, Vector], tuple[Any, Any]]
 #: The same for every row of a matrix of weights.
 PullsFunction = Callable[[Vector, Vector, Matrix], tuple[Any, Any]]
+#: The scale of a constraint is the span of so many first answers: later ones may have looked far away.
+SPANNED = 12
 #: With what probability a trial point may violate a constraint.
 RISK = number(lambda risk: 0.0 < risk <= 0.5, "a probability above 0, up to 0.5", "try risk=0.05")
 

@@ -85,7 +85,7 @@ def story_of_file(path: Path, problem: Problem | None = None, solver: Any = None
         sense=sense,
         status=_status(contents),
         asked=story.asked_rows(contents.problem.get("name", ""), sense, before.size, problem),
-        method=_method(contents),
+        method=_method(contents, result),
         versions=_versions(contents),
         ledger=_ledger(contents, result),
         before=before,
@@ -119,7 +119,7 @@ def _status(contents: Contents) -> str:
     return f"{state}; {len(contents.rows)} answers in {steps} steps"
 
 
-def _method(contents: Contents) -> Rows:
+def _method(contents: Contents, result: Result | None) -> Rows:
     solver = _short({"type": "unknown"} | contents.solver)
     rows = [("solver", solver), ("seed", str(contents.identity.get("seed", "?")))]
     if contents.rows:
@@ -129,7 +129,8 @@ def _method(contents: Contents) -> Rows:
             rows.append(
                 ("in the follower", f"{np.nansum(waiting):.3g} s, median {np.nanmedian(waiting):.3g} s a query")
             )
-    return (*rows, *contents.remarks)
+    standing = [] if result is None or result.standing is None else result.standing.rows()
+    return (*rows, *standing, *contents.remarks)
 
 
 def _short(value: Any) -> str:
@@ -192,7 +193,7 @@ def _when_told(contents: Contents, result: Result) -> Vector:
     told: dict[int, float] = {}
     for row in contents.rows:
         told[row.step] = max(row.elapsed, told.get(row.step, 0.0))
-    steps = result.trace["step"][np.isfinite(result.trace["value"])]
+    steps = result.trace["step"][story.shown_steps(result.trace)]
     return np.array([told[int(step)] for step in steps])
 
 

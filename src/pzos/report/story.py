@@ -8,14 +8,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 import pzos
 from pzos.base.types import Matrix, Purpose, Sense, Vector
 from pzos.study.result import NAMES
+from pzos.study.standing import FEASIBLE
 
 if TYPE_CHECKING:
     from pzos.problem.problem import Problem
     from pzos.stationarity.certificate import Certificate
+    from pzos.stationarity.neighbours import NeighbourCertificate
     from pzos.study.result import Result, Trace
 
 Rows = tuple[tuple[str, str], ...]
@@ -24,7 +27,7 @@ NO_CERTIFICATE = (
     "No certificate was asked for, so nothing is claimed about how close this point is to a stationary one. "
     "Ask for one with result.certify(problem, delta=...) or pzos certify."
 )
-_METHOD = ("solver", "seed", "steps", "queries", "seconds", "why this method")
+_METHOD = ("solver", "seed", "steps", "queries", "seconds", "constraints", "at their limits", "why this method")
 _TRIALS = NAMES[Purpose.TRIAL.value]
 
 
@@ -90,7 +93,10 @@ class Story:
 
 
 def story_of(
-    result: Result, name: str = "", problem: Problem | None = None, certificate: Certificate | None = None
+    result: Result,
+    name: str = "",
+    problem: Problem | None = None,
+    certificate: Certificate | NeighbourCertificate | None = None,
 ) -> Story:
     """Return the story of ``result``; with its ``problem`` also set, start and, for networks, the map."""
     start = result.x0 if result.x0 is not None else EMPTY
@@ -115,7 +121,7 @@ def story_of(
     )
 
 
-def certificate_words(certificate: Certificate | None) -> str:
+def certificate_words(certificate: Certificate | NeighbourCertificate | None) -> str:
     """Return a certificate in words, or that there is none."""
     return NO_CERTIFICATE if certificate is None else str(certificate)
 
@@ -126,6 +132,8 @@ def asked_rows(name: str, sense: Sense, size: int, problem: Problem | None) -> R
     rows = [("problem", name or "unnamed"), ("goal", f"{goal} F(x)"), ("decisions", str(size))]
     if problem is not None:
         rows.append(("allowed set", type(problem.domain).__name__))
+        if problem.outcomes is not None:
+            rows.append(("constraints on outcomes", str(len(problem.outcomes))))
         rows += [("declared", ", ".join(map(repr, problem.structure)))] if problem.structure else []
     return tuple(rows)
 
@@ -140,9 +148,15 @@ def present_versions() -> Rows:
     )
 
 
+def shown_steps(trace: Trace) -> npt.NDArray[np.bool_]:
+    """Return at which steps F is known and constraints on outcomes, if there are any, are kept."""
+    known: npt.NDArray[np.bool_] = np.isfinite(trace["value"])
+    return known & ~(trace["violation"] > FEASIBLE) if "violation" in trace.columns else known
+
+
 def curve_of(trace: Trace) -> Curve:
     """Return F against queries and seconds from a trace."""
-    known = np.isfinite(trace["value"])
+    known = shown_steps(trace)
     return Curve(trace["queries"][known], trace["seconds"][known], trace["value"][known])
 
 

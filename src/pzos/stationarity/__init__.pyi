@@ -5,7 +5,12 @@ from .bounds import (
     finite_sample_bound as finite_sample_bound,
     norm_upper_bound as norm_upper_bound,
 )
-from .certificate import Certificate as Certificate, CertificateSolver as CertificateSolver, certify as certify
+from .certificate import (
+    Certificate as Certificate,
+    CertificateSolver as CertificateSolver,
+    ConstrainedCertificateSolver as ConstrainedCertificateSolver,
+    certify as certify,
+)
 from .hull import (
     HullReport as HullReport,
     HullSolver as HullSolver,
@@ -18,6 +23,8 @@ from .lipschitz import (
     LipschitzSolver as LipschitzSolver,
     estimate_constants as estimate_constants,
 )
+from .multipliers import Constraints as Constraints
+from .neighbours import NeighbourCertificate as NeighbourCertificate, NeighbourSolver as NeighbourSolver
 from .piecewise import (
     Interval as Interval,
     PiecewiseResponse as PiecewiseResponse,

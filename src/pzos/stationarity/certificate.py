@@ -35,6 +35,8 @@ from pzos.problem.problem import Known, Problem
 from pzos.problem.room import has_room
 from pzos.problem.sets import Domain, Whole
 from pzos.stationarity.bounds import CONFIDENCE, FEWEST, NormBound, norm_upper_bound
+from pzos.stationarity.multipliers import Constraints, fitted_multipliers, lagrangian
+from pzos.stationarity.neighbours import NeighbourCertificate, NeighbourSolver
 from pzos.stationarity.one_batch import BatchState, OneBatch, ask_once, report_on
 from pzos.stationarity.theory import Notion
 from pzos.study.study import Study
@@ -57,7 +59,8 @@ class Certificate:
     """What one batch of fresh directions says about x; ``print`` it for the sentence.
 
     ``partial`` and ``full`` bound the norm of one element of the partial Goldstein and of the Goldstein
-    subdifferential (plus a normal of the domain where x is constrained: ``projected``).
+    subdifferential (plus a normal of the domain where x is constrained: ``projected``). With constraints on outcomes
+    both speak of the Lagrangian, and ``constraints`` says for which multipliers.
     """
 
     x: Vector
@@ -72,6 +75,7 @@ class Certificate:
     queries: int
     projected: bool
     response_part: float
+    constraints: Constraints | None = None
 
     def bound(self, notion: Notion = "partial") -> NormBound:
         """Return the bound for one notion."""
@@ -85,6 +89,8 @@ class Certificate:
     def sentence(self) -> str:
         """Return the certified statement for the partial notion, in one line."""
         where = " over its domain" if self.projected else ""
+        if self.constraints is not None:
+            where += f" under its constraints ({self.constraints.sentence})"
         return (
             f"with {100 * self.confidence:g} % confidence x is ({self.delta:.3g}, {self.partial.upper:.3g})-partial-"
             f"Goldstein stationary{where} ({self.queries} queries)"
@@ -93,6 +99,8 @@ class Certificate:
     def __repr__(self) -> str:
         sure = f"with {100 * self.confidence:g} % confidence"
         extra = " of the problem over its domain" if self.projected else ""
+        if self.constraints is not None:
+            extra += f" under its constraints ({self.constraints.sentence})"
         return (
             f"{sure} x is ({self.delta:g}, {self.partial.upper:.4g})-partial-Goldstein stationary{extra}, and\n"
             f"{sure} x is ({self.delta:g}, {self.full.upper:.4g})-Goldstein stationary{extra}\n"
@@ -190,9 +198,7 @@ class CertificateSolver(OneBatch[Certificate]):
         """
         size = plan.dimension
         constrained = self.projected and not isinstance(known.domain, Whole)
-        pilot = pilot_size(len(slopes), size) if self.prediction == "pilot" else 0
-        if constrained and pilot < FEWEST:
-            pilot = len(slopes) // 2
+        pilot = self._pilot(len(slopes), size, self._set_aside(known))
         prediction, normal = plan.coordinates(prior), np.zeros(size)
         if pilot and self.prediction == "pilot":
             prediction = fit_prediction(directions[:pilot], slopes[:pilot], prediction)
@@ -204,6 +210,48 @@ class CertificateSolver(OneBatch[Certificate]):
         allowance = sqrt(size) * error / plan.radius + _ROUNDING * float(np.abs(samples).max())
         predicted = self.prediction == "pilot" or self.foresee is not None
         return norm_upper_bound(samples, self.confidence, allowance, predicted=predicted)
+
+    def _pilot(self, pairs: int, dimension: int, set_aside: bool) -> int:
+        """Return how many pairs come before the bound: for the prediction, and for whatever else is set by them."""
+        pilot = pilot_size(pairs, dimension) if self.prediction == "pilot" else 0
+        return pairs // 2 if set_aside and pilot < FEWEST else pilot
+
+    def _set_aside(self, known: Known) -> bool:
+        """Tell whether something besides the prediction is set by the first pairs: a normal of the domain."""
+        return self.projected and not isinstance(known.domain, Whole)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ConstrainedCertificateSolver(CertificateSolver):
+    """The certificate of a problem with constraints on outcomes: that of its Lagrangian.
+
+    ``prices`` are multipliers found before the batch, by a run; None fits them to the first part of the batch, and the
+    bounds are taken from the rest. See :mod:`pzos.stationarity.multipliers` for what is claimed.
+    """
+
+    prices: tuple[float, ...] | None = None
+
+    def read(self, known: Known, plan: Plan, answers: Answers) -> Certificate | None:
+        """Bound the norm of an element of the subdifferential of the Lagrangian."""
+        plan, y, outcomes = of_kind(TwoPointPlan, plan), answers[0], known.outcomes
+        if y is None or outcomes is None:
+            return CertificateSolver.read(self, known, plan, answers)
+        if self.prices is None:
+            pairs = len(list(answered_pairs(plan.directions, answers[1:])))
+            pilot = self._pilot(pairs, plan.dimension, True)
+            at = known.leader(plan.x, y)
+            found = fitted_multipliers(known, outcomes, plan, at, answers, pilot, self.delta)
+        else:
+            found = np.array(self.prices)
+        plain = replace(known, leader=lagrangian(known, outcomes, found), outcomes=None)
+        certificate = CertificateSolver.read(self, plain, plan, answers)
+        if certificate is None:
+            return None
+        constraints = Constraints(outcomes.names, outcomes.values(plan.x, y), found)
+        return replace(certificate, value=known.leader.value(plan.x, y), constraints=constraints)
+
+    def _set_aside(self, known: Known) -> bool:
+        return self.prices is None or CertificateSolver._set_aside(self, known)
 
 
 class _Slopes(NamedTuple):
@@ -231,6 +279,12 @@ def _slopes(leader: Leader, plan: TwoPointPlan, at: LeaderValue, answers: Answer
     return _Slopes(np.array(kept), np.array(partial), np.array(full), sqrt(answer), value)
 
 
+def kind_for(problem: Problem) -> type[CertificateSolver]:
+    """Return which certificate a problem needs."""
+    constrained = isinstance(problem, Problem) and problem.outcomes is not None
+    return ConstrainedCertificateSolver if constrained else CertificateSolver
+
+
 def certify(
     problem: Problem,
     x: npt.ArrayLike | None = None,
@@ -256,7 +310,7 @@ def certify(
     True
     """
     whole(FEWEST_QUERIES, "try queries=401").require("certify", "queries", queries)
-    solver = CertificateSolver(
+    solver = kind_for(problem)(
         delta, (int(queries) - 1) // 2, radius, confidence, prediction, foresee, answer_error, projected, inside=inside
     )
     return report_on("certify", problem, solver, x, seed=seed, executor=executor)
@@ -352,18 +406,30 @@ def normal_near(domain: Domain, x: Vector, descent: Vector, delta: float) -> Vec
 # ---- certificates at the end of a run, and kept in files --------------------------------------------------------
 
 
-def ending_solver(study: Study, queries: int) -> CertificateSolver | None:
+def ending_solver(study: Study, queries: int) -> OneBatch[Any] | None:
     """Return the certificate of the point a run ended in, around what the run learned; None if it learned nothing, or
-    if the set leaves no room for probes there.
+    if the set leaves no room for probes there. On a grid it asks the neighbours.
 
     However wrong the memory of the run is, the estimate stays unbiased; where it is right, few directions do. delta is
     the radius the solver names: a hundredth of the scale of x that it found, larger under noise.
     """
-    solver = study.solver
+    solver, grid, x = study.solver, study.known.grid, ending_point(study)
+    if grid is not None:
+        on_grid = grid.full and bool((grid.rounded(x) == x).all())
+        return NeighbourSolver(queries) if on_grid else None
     delta = solver.certifying_radius(study.state) if isinstance(solver, Certifiable) else None
-    if delta is None or not has_room(study.known.domain, study.state.x, delta):
+    if delta is None or not has_room(study.known.domain, x, delta):
         return None
-    return CertificateSolver(delta, (int(queries) - 1) // 2, foresee=foreseen(solver, study.task, study.state))
+    foresee, directions = foreseen(solver, study.task, study.state), (int(queries) - 1) // 2
+    if study.known.outcomes is None:
+        return CertificateSolver(delta, directions, foresee=foresee)
+    prices = tuple(study.result().multipliers.values()) or None
+    return ConstrainedCertificateSolver(delta, directions, foresee=foresee, prices=prices)
+
+
+def ending_point(study: Study) -> Vector:
+    """Return the point a run returns, which its certificate speaks of."""
+    return study.state.x if study.known.outcomes is None else study.result().x
 
 
 def place_beside(path: str | os.PathLike[str], queries: int) -> Path:
@@ -375,16 +441,18 @@ def place_beside(path: str | os.PathLike[str], queries: int) -> Path:
     return Path(f"{os.fspath(path)}.certificate-{queries}")
 
 
-def kept_beside(path: str | os.PathLike[str], study: Study) -> Certificate | None:
+def kept_beside(path: str | os.PathLike[str], study: Study) -> Certificate | NeighbourCertificate | None:
     """Return the certificate the run of ``study``, kept at ``path``, ended with; None if there is none."""
     file = place_beside(path, study.queries)
     if not file.exists():
         return None
-    directions = summary(file).header.get("identity", {}).get("solver", {}).get("directions", 0)
-    solver = ending_solver(study, 2 * int(directions) + 1)
+    described = summary(file).header.get("identity", {}).get("solver", {})
+    solver = ending_solver(study, int(described.get("queries", 2 * int(described.get("directions", 0)) + 1)))
     if solver is None:
         return None
-    return ask_once("report", study.known, solver, None, study.state.x, seed=study.task.keys.seed, path=file).report
+    return ask_once(
+        "report", study.known, solver, None, ending_point(study), seed=study.task.keys.seed, path=file
+    ).report
 
 
 def kept_at(path: str | os.PathLike[str], identity: dict[str, Any], x: Vector, problem: Problem) -> Certificate | None:
@@ -393,11 +461,13 @@ def kept_at(path: str | os.PathLike[str], identity: dict[str, Any], x: Vector, p
     ``identity`` is what the header of the file says of its study, ``x`` the first point it asked about.
     """
     described = identity.get("solver", {})
-    if not str(described.get("type", "")).endswith(".CertificateSolver") or described.get("foresee") is not None:
+    kinds = {f".{kind.__name__}": kind for kind in (CertificateSolver, ConstrainedCertificateSolver)}
+    kind = next((kinds[name] for name in kinds if str(described.get("type", "")).endswith(name)), None)
+    if kind is None or described.get("foresee") is not None:
         return None
-    names = {field.name for field in fields(CertificateSolver)} & set(described)
+    names = {field.name for field in fields(kind)} & set(described)
     settings = {name: _number(described[name]) for name in names}
-    solver = replace(CertificateSolver(delta=settings["delta"]), **settings)
+    solver = replace(kind(delta=settings["delta"]), **settings)
     return ask_once("report", problem.known(), solver, None, x, seed=identity.get("seed", 0), path=path).report
 
 

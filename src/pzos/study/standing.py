@@ -1,8 +1,8 @@
 """How told points stand to the outcome constraints, and which of them a run returns.
 
-A point is feasible if every g_k is at most a millionth of its scale: the span of all values of g_k told so far, or its
-size at the first answer, whichever is larger. Of the feasible points told the one of best F is returned, whatever it
-was asked for; without any, the one that violates least.
+A point is feasible if every g_k is at most a millionth of its scale: the span of the first twelve values of g_k that
+were told, or its size at the first answer, whichever is larger. Of the feasible points told the one of best F is
+returned, whatever it was asked for; without any, the one that violates least.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 from pzos.base.keys import Keys
 from pzos.base.types import Vector
 from pzos.methods.solver import AnySolver, Constrained, Outcome, State, Stop, Task
-from pzos.problem.outcomes import Outcomes
+from pzos.problem.outcomes import SPANNED, Outcomes
 from pzos.problem.problem import Known
 from pzos.study.result import Record, Selection
 
@@ -94,6 +94,7 @@ class ConstrainedSelection(Selection):
         super().__init__(known.x0, known.sign, keys)
         self._known, self._outcomes = known, outcomes
         self._lowest = self._highest = self._first = np.zeros(0)
+        self._spanned = 0
         self._best: _Told | None = None
         self._latest: Mapping[int, Vector] = {}
 
@@ -114,11 +115,12 @@ class ConstrainedSelection(Selection):
         found = [_Told(x, self._known.leader.value(x, y), self._outcomes.values(x, y)) for x, y in told]
         if not found:
             return
-        rows = np.array([one.excess for one in found])
-        if self._first.size == 0:
-            self._first = self._lowest = self._highest = rows[0]
-        self._lowest = np.minimum(self._lowest, rows.min(axis=0))
-        self._highest = np.maximum(self._highest, rows.max(axis=0))
+        for one in found[: SPANNED - self._spanned]:
+            first = self._spanned == 0
+            self._first = one.excess if first else self._first
+            self._lowest = np.minimum(one.excess if first else self._lowest, one.excess)
+            self._highest = np.maximum(one.excess if first else self._highest, one.excess)
+            self._spanned += 1
         self._latest = {id(one.x): one.excess for one in found}
         self._best = min(found if self._best is None else [self._best, *found], key=self._rank)
         self.best_x, self.best_value = self._best.x, self._best.value

@@ -17,6 +17,7 @@ from pzos.methods.response_model.kernels import Kernel
 _JITTER = 1e-8
 #: Jumps are looked for in so many of the latest answers, and of their entries.
 _RECENT = 64
+_ROUNDING = 1e-9
 
 
 Indices = npt.NDArray[np.int64]
@@ -56,7 +57,8 @@ class History:
         """
         rows = np.sort(self.answers[-_RECENT:, :_RECENT], axis=0)
         rises = np.diff(rows, axis=0)
-        inside = (rows[1:] > rows[0]) & (rows[1:] < rows[-1])
+        edge = _ROUNDING * (rows[-1] - rows[0])  # at a bound, answers may differ by what a solver rounds
+        inside = (rows[1:] > rows[0] + edge) & (rows[1:] < rows[-1] - edge)
         ties = (rises == 0.0) & inside
         moving = rows[-1] > rows[0]
         tied = np.count_nonzero(ties.any(axis=0)) >= 0.5 * np.count_nonzero(moving)

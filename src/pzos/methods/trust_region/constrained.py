@@ -8,9 +8,10 @@ from looking around to judging a step, is :class:`CompositeTrustRegion` at work 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from statistics import NormalDist
+from typing import ClassVar
 
 import numpy as np
 
@@ -33,22 +34,30 @@ from pzos.methods.trust_region.elastic import (
 )
 from pzos.methods.trust_region.judging import findings
 from pzos.methods.trust_region.solver import HOPE, CompositeTrustRegion
-from pzos.methods.trust_region.state import RegionState, TrialPlan, models
+from pzos.methods.trust_region.state import Kind, RegionState, TrialPlan, models
 from pzos.methods.trust_region.subproblem import Move
-from pzos.problem.outcomes import RISK, Outcomes
+from pzos.problem.outcomes import RISK, SPANNED, Outcomes
 from pzos.problem.problem import Known
 
+_Judged = Callable[[Task, RegionState, Plan, Answers], tuple[RegionState, Outcome]]
 _REGION = instance_of(CompositeTrustRegion, "a CompositeTrustRegion", "try CompositeTrustRegion()")
 #: The least price of a violation; a price that turns out needless is halved from step to step.
 _LEAST_PRICE = 1.0
+#: The share of the promise that is not given up for hope.
+_WORTH = 0.25
+#: So many deviations are believed before any was seen, so much is forgotten from trial to trial, and one that is larger
+#: counts as this.
+_BELIEF, _KEPT, _LARGEST = 2.0, 0.9, 5.0
+_WARIEST = 2.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ConstrainedState:
     """The trust region on the merit, the price ``mu`` of violations, and cost and constraints of its answers.
 
-    ``first`` is f and g at x0, ``lowest`` and ``highest`` what was ever told of f and g: their scales; ``told`` is f
-    and g of the answers remembered, by their bits.
+    ``first`` is f and g at x0, ``lowest`` and ``highest`` span the first answers: the scales of f and g; ``told`` is f
+    and g of the answers remembered, by their bits. ``surprises`` sums how far trials were off, squared and in
+    deviations of the model, and counts them; what is long past counts less.
     """
 
     region: RegionState
@@ -57,6 +66,13 @@ class ConstrainedState:
     lowest: Vector = field(default_factory=lambda: np.zeros(0))
     highest: Vector = field(default_factory=lambda: np.zeros(0))
     told: Mapping[bytes, Vector] = field(default_factory=dict, repr=False)
+    surprises: tuple[float, float] = (0.0, 0.0)
+
+    @property
+    def caution(self) -> float:
+        """Return how large the deviations of the model have turned out, in its own units: its margins are as wide."""
+        squares, count = self.surprises
+        return min(float(np.sqrt((_BELIEF + squares) / (_BELIEF + count))), _WARIEST)
 
     @property
     def x(self) -> Vector:
@@ -72,7 +88,7 @@ class ConstrainedState:
 
     @property
     def scales(self) -> Scales:
-        """Return what a typical change of the cost and of each constraint is, from all answers."""
+        """Return what a typical change of the cost and of each constraint is, from the first answers."""
         spans = np.maximum(
             self.highest - self.lowest, np.abs(self.first) * np.where(np.arange(self.first.size), 1.0, 0.1)
         )
@@ -96,9 +112,9 @@ class _OnMerit(CompositeTrustRegion):
 
     __slots__ = ()
 
-    def _move(self, task: Task, state: RegionState, model: ResponseModel, radius: float) -> Move:
+    def move_within(self, task: Task, state: RegionState, model: ResponseModel, radius: float) -> Move:
         if not isinstance(task, MeritTask):
-            return CompositeTrustRegion._move(self, task, state, model, radius)
+            return CompositeTrustRegion.move_within(self, task, state, model, radius)
         on = OnModel(task.problem, task.outcomes, task.scales, model)
         region = looking.region_of(task, state, radius)
         return elastic_move(on, region, max(_LEAST_PRICE, 0.5 * task.mu), self.iterations, task.quantile)
@@ -110,7 +126,8 @@ class _OnMerit(CompositeTrustRegion):
         region = looking.region_of(task, state)
         signs = task.keys.generator(Role.REGION, state.step).uniform(-1.0, 1.0, state.x.size)
         start = task.known.domain.project(move.x + 1e-3 * state.radius * signs * region.sizes)
-        return hopeful_move(on, region, move, self.iterations, task.quantile, HOPE * doubt, start)
+        hoped = hopeful_move(on, region, move, self.iterations, task.quantile, HOPE * doubt, start)
+        return hoped if hoped.predicted > _WORTH * move.predicted else move
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +140,7 @@ class ConstrainedTrustRegion:
 
     within: CompositeTrustRegion = checked(_REGION, default_factory=CompositeTrustRegion)
     risk: float = checked(RISK, default=0.05)
+    keeps_grid: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -147,26 +165,48 @@ class ConstrainedTrustRegion:
         """Stop as the trust region on the merit does."""
         return self._region.stop(task, state.region)
 
-    def ask(self, task: Task, state: ConstrainedState) -> TrialPlan:
+    def ask(self, task: Task, state: ConstrainedState) -> Plan:
         """Plan where cost and constraints on the model say, or wherever the trust region has to look."""
         return self._region.ask(self._on_merit(task, state), state.region)
+
+    def propose(self, task: Task, state: ConstrainedState, pending: Sequence[Plan]) -> Plan:
+        """Plan one query more while others are open."""
+        return self._region.propose(self._on_merit(task, state), state.region, pending)
 
     def tell(
         self, task: Task, state: ConstrainedState, plan: Plan, answers: Answers
     ) -> tuple[ConstrainedState, Outcome]:
         """Judge the step by the merit it was planned with, then stand at the lowest merit of all answers."""
-        move = of_kind(TrialPlan, plan).move
+        return self._told(task, state, plan, answers, self._region.tell)
+
+    def take(
+        self, task: Task, state: ConstrainedState, plan: Plan, answer: Vector | None
+    ) -> tuple[ConstrainedState, Outcome]:
+        """Take the answer to a query that was proposed, in any order."""
+
+        def judged(task: Task, region: RegionState, plan: Plan, answers: Answers) -> tuple[RegionState, Outcome]:
+            return self._region.take(task, region, plan, answers[0])
+
+        return self._told(task, state, plan, (answer,), judged)
+
+    def _told(
+        self, task: Task, state: ConstrainedState, plan: Plan, answers: Answers, judged: _Judged
+    ) -> tuple[ConstrainedState, Outcome]:
+        plan = of_kind(TrialPlan, plan)
+        move = plan.move
         if isinstance(move, ElasticMove):
             state = _rebased(task, replace(state, mu=move.mu))
-        region, outcome = self._region.tell(self._on_merit(task, state), state.region, plan, answers)
+        region, outcome = judged(self._on_merit(task, state), state.region, plan, answers)
         state = replace(state, region=region)
         if region.history is None:
             return state, outcome
-        mu = move.next_mu if isinstance(move, ElasticMove) else state.mu
-        state = _recentred(task, replace(state, mu=mu))
         y = next((y for x, y in zip(plan.points, answers, strict=True) if x is outcome.x and y is not None), None)
+        outcomes = task.known.outcomes
+        if isinstance(move, ElasticMove) and y is not None and plan.kind is Kind.TRIAL and outcomes is not None:
+            excess = outcomes.values(outcome.x, y) / state.scales.outcomes
+            state = replace(state, surprises=_surprised(state.surprises, move, excess))
         value = float("nan") if y is None else task.known.leader.value(outcome.x, y)
-        return state, outcome._replace(value=value)
+        return _recentred(task, state), outcome._replace(value=value)
 
     def informed(self, task: Task, state: ConstrainedState, answers: Told) -> ConstrainedState:
         """Take answers from elsewhere into the history."""
@@ -201,7 +241,7 @@ class ConstrainedTrustRegion:
             return task
         merit = merit_of(task.known, outcomes, state.scales, state.mu)
         known = replace(task.known, leader=merit, sense="min", outcomes=None)
-        quantile = NormalDist().inv_cdf(1.0 - self.risk)
+        quantile = NormalDist().inv_cdf(1.0 - self.risk) * state.caution
         return MeritTask(
             known,
             task.keys,
@@ -211,6 +251,18 @@ class ConstrainedTrustRegion:
             mu=state.mu,
             quantile=quantile,
         )
+
+
+def _surprised(surprises: tuple[float, float], move: ElasticMove, excess: Vector) -> tuple[float, float]:
+    """Return the sums with how far above the model the constraints near their limits were at one more trial."""
+    near = (move.deviations > 0.0) & np.isfinite(move.deviations)
+    near &= np.maximum(move.foreseen, excess) > -3.0 * np.where(near, move.deviations, 0.0)
+    if not near.any():
+        return surprises
+    above = (excess[near] - move.foreseen[near]) / move.deviations[near]
+    off = np.minimum(np.maximum(above, 0.0), _LARGEST)
+    squares, count = surprises
+    return _KEPT * squares + 2.0 * float(np.mean(off**2)), _KEPT * count + 1.0  # half of the deviations are upward
 
 
 def _bits(x: Vector, y: Vector) -> bytes:
@@ -234,10 +286,9 @@ def _recentred(task: Task, state: ConstrainedState) -> ConstrainedState:
         told[key] = np.append(known.leader.value(x, y), outcomes.values(x, y)) if before is None else before
     rows = np.array(list(told.values()))
     first = rows[0] if state.first.size == 0 else state.first
-    lowest, highest = rows.min(axis=0), rows.max(axis=0)
-    if state.lowest.size:
-        lowest, highest = np.minimum(lowest, state.lowest), np.maximum(highest, state.highest)
-    state = replace(state, told=told, first=first, lowest=lowest, highest=highest)
+    state = replace(state, told=told, first=first)
+    if state.lowest.size == 0 or history.count <= SPANNED:
+        state = replace(state, lowest=rows.min(axis=0), highest=rows.max(axis=0))
     if not state.region.rough:  # else a lucky answer would lead
         best = int(np.argmin(_merits(task, state, rows)))
         if best != state.region.centre:

@@ -29,7 +29,7 @@ from pzos.problem.sets import Domain, linear_form
 #: Aim this far inside a constraint, in units of its scale: what is told is to be feasible within its tolerance.
 _INSIDE = 5e-7
 #: A solution on the model that gives way by less keeps the constraints.
-KEPT = 1e-9
+KEPT = 1e-6
 #: A constraint this near its limit, in units of its scale, is active.
 ACTIVE = 1e-4
 #: Constraints within this distance of their limit are passed on; those that then turn out violated follow.
@@ -38,6 +38,10 @@ _NEAR, _ROUNDS = 0.1, 4
 MOST, _SHARE, _DEARER = 30.0, 0.3, 3.0
 #: A margin is at most this share of the scale of its constraint.
 _WIDEST = 0.2
+#: How often margins are set anew where the search ended.
+_MARGINS = 2
+#: The share of the trust region that a step counts as at least.
+_TELLING = 0.2
 _SMOOTHINGS = (0.1, 0.01, 1e-3)
 _INFEASIBLE = 1e6
 
@@ -51,14 +55,13 @@ class Scales(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ElasticMove(Move):
-    """A move with the price ``mu`` of violations it was found for, and the one for the next step.
+    """A move with the price ``mu`` of violations that it is to be judged by.
 
     ``kept`` says whether the constraints hold there on the model with their margins, ``foreseen`` is what the model
     says of them and ``deviations`` how far that may be off, in their scales.
     """
 
     mu: float
-    next_mu: float
     kept: bool
     foreseen: Vector
     deviations: Vector
@@ -148,14 +151,20 @@ class OnModel:
 
 
 class _Margin(NamedTuple):
-    """z sqrt(c_k v(x) + n_k) for the constraints: v is the variance of the process, n that of noise."""
+    """What every constraint is kept away from its limit, in its scale: z sqrt(c_k v(x) + n_k), at most the widest.
+
+    v is the variance of the process, n that of noise. With ``fixed`` it is that of one point, wherever the search goes.
+    """
 
     quantile: float
     process: Vector
     noise: Vector
+    fixed: Vector | None = None
 
     def at(self, model: ResponseModel, x: Vector) -> tuple[Vector, Matrix]:
         """Return the margins and their gradients; one that has reached the widest stays there."""
+        if self.fixed is not None:
+            return self.fixed, np.zeros((self.fixed.size, x.size))
         variance, slope = model.spread(x)
         size = self.quantile * np.sqrt(self.process * (variance + 1e-16) + self.noise)
         steep = np.where((size < _WIDEST) & (size > 0.0), 0.5 * self.quantile**2 * self.process, 0.0)
@@ -171,17 +180,15 @@ def elastic_move(on: OnModel, region: Region, mu: float, iterations: int, quanti
     centre = on.at(region.centre)
     search = _Search(on, region, iterations)
     x, t = search.solve(mu, region.centre)
-    next_mu = mu
     if t <= KEPT:
-        next_mu = max(mu, 2.0 * float(scaled_multipliers(on, x, region).sum()))
+        mu = max(mu, 2.0 * float(scaled_multipliers(on, x, region).sum()))
     else:
         before = max(float(centre.excess.max()), 0.0)
         least = search.solve(MOST, region.centre)
         while mu < MOST and before - t < _SHARE * (before - least[1]):
             mu = min(_DEARER * mu, MOST)
             x, t = search.solve(mu, x) if mu < MOST else least
-        next_mu = mu
-    return _kept_apart(on, search, mu, next_mu, (x, t), quantile)
+    return _kept_apart(on, search, mu, (x, t), quantile)
 
 
 def hopeful_move(
@@ -192,25 +199,32 @@ def hopeful_move(
     Hope is for the cost; the constraints keep their margins.
     """
     search = _Search(on, region, iterations, hope)
-    return _kept_apart(on, search, move.mu, move.next_mu, (start, 0.0), quantile)
+    return _kept_apart(on, search, move.mu, (start, 0.0), quantile)
 
 
-def _kept_apart(
-    on: OnModel, search: _Search, mu: float, next_mu: float, found: tuple[Vector, float], quantile: float
-) -> ElasticMove:
+def _kept_apart(on: OnModel, search: _Search, mu: float, found: tuple[Vector, float], quantile: float) -> ElasticMove:
     """Solve once more, with the margins of what was found."""
     x, t = found
-    margin = None
+    mark = on.merit(search.region.centre, mu)
     if on.model.variances.size:
         squared = on.slopes(x, range(len(on.outcomes)))[1] ** 2
         process = squared @ np.maximum(on.model.variances, 0.0)
-        margin = _Margin(quantile, process, squared.sum(axis=1) * on.model.scales.variance)
-        x, t = search.solve(mu, x, margin)
-    centre = search.region.centre
-    predicted = on.merit(centre, mu) - on.merit(x, mu)
-    return ElasticMove(
-        x, predicted, search.region.size(x), mu, next_mu, t <= _INSIDE, on.at(x).excess, on.deviations(x)
-    )
+        moving = _Margin(quantile, process, squared.sum(axis=1) * on.model.scales.variance)
+        fixed = moving.at(on.model, x)[0]
+        for _ in range(_MARGINS):
+            x, t = search.solve(mu, x, moving._replace(fixed=fixed))
+            needed = moving.at(on.model, x)[0]
+            if ((on.at(x).excess + needed <= t) | (needed <= 1.1 * fixed)).all():
+                break
+            fixed = np.maximum(fixed, needed)
+        if on.merit(x, mu) >= mark:
+            feasible = float(on.at(search.region.centre).excess.max()) <= KEPT
+            # From a feasible centre a shorter step needs a smaller margin; from another one feasibility comes first.
+            x, t = search.solve(mu, x, moving) if feasible else found
+    predicted, size = mark - on.merit(x, mu), search.region.size(x)
+    if size > 0.0:  # a short step that fails says little about the whole region
+        size = max(size, _TELLING * search.region.radius)
+    return ElasticMove(x, predicted, size, mu, t <= _INSIDE, on.at(x).excess, on.deviations(x))
 
 
 class _Search:
@@ -226,9 +240,8 @@ class _Search:
         if self.linear is None:
             x = self._projected(mu, start, margin)
             return x, max(float(self._excess(x, margin).max()), 0.0)
-        chosen = np.nonzero(np.maximum(self._excess(self.region.centre, margin), self._excess(start, margin)) > -_NEAR)[
-            0
-        ]
+        nearest = np.maximum(self._excess(self.region.centre, margin), self._excess(start, margin))
+        chosen = np.nonzero(nearest > -_NEAR)[0]
         x = start
         for _ in range(_ROUNDS):
             x = self._slsqp(self.linear, mu, x, chosen, margin)
