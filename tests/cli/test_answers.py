@@ -1,4 +1,4 @@
-"""``--answers FILE ...``: a run of the command line begins with what is known already."""
+"""``--answers FILE ...``: a run of the command line begins with what is known already; ``pzos front``."""
 
 from __future__ import annotations
 
@@ -91,3 +91,19 @@ def test_answers_from_before_a_date_only_shape_the_prior(folder: Path) -> None:
     assert "older answers" not in run(folder, *words, "--trust-since", "2001-01-01").stdout
     refused = run(folder, "solve", "new.toml", "--trust-since", "2026-01-01")
     assert "--answers FILE" in refused.stderr
+
+
+def test_a_front_is_found_kept_and_drawn(folder: Path) -> None:
+    pytest.importorskip("plotly")
+    words = ("front", "old.toml", "--leaders", "model:old", "model:new", "--answers", "old.study", "--study", "f.study")
+    before = asked(folder)
+    found: Any = json.loads(run(folder, *words, "--queries", "5", "--out", "front.html", "--json").stdout)
+    assert found["queries"] == asked(folder) - before == 5
+    assert len(found["points"]) == len(found["decisions"]) >= 1
+    assert "x[1] =" in (folder / "front.html").read_text()
+    again = run(folder, *words[:-4], "--study", "f.study", "--queries", "5")
+    assert "points from 5 queries" in again.stdout
+    assert asked(folder) - before == 5
+    refused = run(folder, "front", "old.toml", "--leaders", "model:old", "--out", "front.gif")
+    assert "expected .png" in refused.stderr
+    assert "two or three leaders" in run(folder, "front", "old.toml", "--leaders", "model:old").stderr

@@ -202,11 +202,10 @@ def _gained(task: Task, before: RegionState, state: RegionState, plan: TrialPlan
     gain, gained = sign * (before.value - state.value), sign * (state.first - state.value)
     quiet = gain <= max(_QUIET_GAIN * gained, state.least_gain)
     foreseen = plan.kind is Kind.TRIAL and state.losses == 0 and plan.move.predicted >= _NOTHING * gained
-    least = _IDLE_GAIN
-    if state.x.size <= _FEW_DECISIONS:  # then looks far away are likely to find what there is
-        least = _SLOW_GAIN
-        foreseen &= state.past.count <= 2 * _FEW_DECISIONS or plan.move.size <= 0.99 * before.radius
-    idle = 0 if gain > least * gained else state.idle + (0 if foreseen else 1)
+    # Of few decisions looks far away are likely to find what there is: crawling along is idle as well.
+    few = state.x.size <= _FEW_DECISIONS and state.past.count > 2 * _FEW_DECISIONS
+    crawls = few and plan.kind is Kind.TRIAL and plan.move.size > 0.99 * before.radius
+    idle = 0 if gain > (_SLOW_GAIN if crawls else _IDLE_GAIN) * gained else state.idle + (crawls or not foreseen)
     state = replace(state, idle=idle, quiet=state.quiet + 1 if quiet else 0)
     if plan.kind is not Kind.LOOK:
         return replace(state, settled=plan.move.predicted <= max(_NOTHING * gained, state.least_gain))
