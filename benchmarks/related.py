@@ -36,7 +36,7 @@ class About(NamedTuple):
     group: str
 
 
-OURS, KNOWN, BLACK, WHITE = "this package", "f known, y* queried", "F alone", "white box"
+OURS, KNOWN, BLACK, WHITE = "remembers answers", "f known, y* queried", "F alone", "white box"
 GROUPS = {OURS: ("#000000", "D"), KNOWN: ("#d55e00", "s"), BLACK: ("#0072b2", "o"), WHITE: ("#7f7f7f", "^")}
 _GOLDSTEIN = "Goldstein, F Lipschitz"
 METHODS = {
@@ -168,7 +168,7 @@ def draw(gaps: list[Gap]) -> None:
     from matplotlib import pyplot
     from matplotlib.lines import Line2D
 
-    floor = 1e-6
+    floor = 1e-4  # below it the white boxes are alone
     figure, panels = pyplot.subplots(1, 2, figsize=(11.5, 6.6), sharex=True)
     for axes, (family, title) in zip(panels, FAMILIES.items(), strict=True):
         ends = {name: middle(gaps, family, name, BUDGETS[-1]) for name in METHODS}
@@ -180,7 +180,12 @@ def draw(gaps: list[Gap]) -> None:
             for x, size, fill in zip(at, (26, 42, 64), ("white", "#bbbbbb", colour), strict=True):
                 axes.scatter(x, place, s=size, marker=mark, facecolor=fill, edgecolor=colour, linewidth=1.3, zorder=3)
         axes.set_yticks(range(len(names)), [METHODS[name].name.strip("`") for name in names])
-        axes.set(xscale="log", xlim=(floor * 0.6, 1.6), title=title, xlabel="gap (median over the instances)")
+        axes.set(
+            xscale="log",
+            xlim=(floor * 0.6, 1.6),
+            title=title,
+            xlabel="gap, median over the instances (below 1e-4: at 1e-4)",
+        )
         axes.grid(axis="x", color="#dddddd", linewidth=0.7)
         axes.set_axisbelow(True)
         axes.spines[["top", "right", "left"]].set_visible(False)

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pzos.base.errors import InvalidInput
+from pzos.base.errors import InvalidInput, PzosError
 from pzos.methods.related import (
     GFM,
     PZOBO,
@@ -168,7 +168,10 @@ def _best_gains(name: str, noise: float, queries: int) -> tuple[float, float]:
     cases = tuning_cases(name, noise)
 
     def gap(gains: tuple[float, float]) -> float:
-        runs = [(case, case.true_value(case.problem.x0), _hypergradient(case, queries, *gains)) for case in cases]
+        try:
+            runs = [(case, case.true_value(case.problem.x0), _hypergradient(case, queries, *gains)) for case in cases]
+        except PzosError:  # a step so long was taken that the followers broke
+            return float("inf")
         return float(np.mean([min(case.gap(value, start) for value in found) for case, start, found in runs]))
 
     return min(((30.0 * size, beta) for size in SIZES for beta in (0.5, 1.0)), key=gap)

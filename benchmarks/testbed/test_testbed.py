@@ -11,9 +11,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pzos.base.errors import InvalidInput
+from pzos.base.errors import InvalidInput, NotConverged
 from pzos.games.routing import RoutingGame
 from pzos.games.security import SecurityGame
+from testbed import related
 from testbed.cases import Counter, Spent, answer, make
 from testbed.command import shown
 from testbed.frank_wolfe import routing_by_frank_wolfe, security_by_frank_wolfe
@@ -96,6 +97,18 @@ def test_every_related_method_is_tuned_on_as_many_candidates_as_pzos(case):
         candidates = row.grid(setting(case, 60))
         assert len(set(candidates)) == len(setting(case, 60).steps) == 12, name
     assert not set(TUNING_SEEDS) & set(range(100))
+
+
+def test_gains_so_long_that_the_followers_break_are_not_chosen(monkeypatch):
+    def broken_beyond_one(case, queries, alpha, beta):
+        if alpha > 1.0:
+            raise NotConverged("the followers broke")
+        return [case.best + alpha]
+
+    monkeypatch.setattr(related, "_hypergradient", broken_beyond_one)
+    related._best_gains.cache_clear()
+    assert related._best_gains("security-10", 0.0, 5)[0] == pytest.approx(30.0 * 0.003)
+    related._best_gains.cache_clear()
 
 
 def test_two_phase_gfm_spends_its_budget_and_no_more(case):
@@ -213,3 +226,15 @@ def test_every_benchmark_can_be_loaded(path, monkeypatch):
             raise
         pytest.skip(f"needs {error.name}")
     assert names["__doc__"]
+
+
+def test_the_page_on_related_work_shows_what_was_measured(monkeypatch):
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    page = runpy.run_path(str(BENCHMARKS / "related.py"), run_name="loaded")
+    gaps = page["read"]()
+    assert page["TABLE"].read_text(encoding="utf-8") == page["table"](gaps) + "\n" + page["each_budget"](gaps)
+    for family in page["FAMILIES"]:
+        for method in page["METHODS"]:
+            seeds = {gap.seed for gap in gaps if (gap.family, gap.method) == (family, method)}
+            assert seeds == set(range(7)), (family, method)
+    assert set(page["METHODS"]) >= set(related.RELATED)

@@ -21,6 +21,7 @@ from .problem.outcomes import (
     Outcomes as Outcomes,
     outcomes_from_functions as outcomes_from_functions,
 )
+from .problem.grid import whole as whole
 from .problem.problem import Known as Known, Problem as Problem
 from .problem.intersections import Intersection as Intersection
 from .problem.polyhedra import Polyhedron as Polyhedron
@@ -32,6 +33,7 @@ from .problem.sets import (
     Simplex as Simplex,
     Whole as Whole,
 )
+from .problem.smooth import smooth_abs as smooth_abs, smooth_max as smooth_max, smooth_norm as smooth_norm
 from .problem.structure import (
     answers_between as answers_between,
     answers_nonnegative as answers_nonnegative,

@@ -13,7 +13,7 @@ import durable_problem
 import pzos
 from pzos.answers.table import Column
 
-COLUMNS = ("x", "y", "seconds", "gap", "failure", "source", "told", "follower", "decisions", "responses")
+COLUMNS = ("x", "y", "seconds", "gap", "failure", "source", "told", "follower", "trust", "decisions", "responses")
 
 
 def same(a: pzos.Answers, b: pzos.Answers) -> bool:
@@ -34,7 +34,9 @@ def tables(draw: st.DrawFn, widths: tuple[int, int] = (2, 2)) -> pzos.Answers:
     few = st.sampled_from([0.0, -0.0, 1.0, 2.5])
     x = draw(st.lists(st.lists(few, min_size=widths[0], max_size=widths[0]), min_size=count, max_size=count))
     y = draw(st.lists(st.lists(NUMBERS, min_size=widths[1], max_size=widths[1]), min_size=count, max_size=count))
-    texts = {name: draw(st.lists(TEXTS, min_size=count, max_size=count)) for name in ("source", "told", "failure")}
+    texts = {
+        name: draw(st.lists(TEXTS, min_size=count, max_size=count)) for name in ("source", "told", "failure", "trust")
+    }
     seconds = draw(st.lists(NUMBERS, min_size=count, max_size=count))
     return pzos.Answers(x, y, seconds=seconds, **texts)
 

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.skipif(find() is None, reason="no Chromium is installed
 
 AUDIT = (Path(__file__).parent / "audit.js").read_text(encoding="utf-8")
 #: Page, plots drawn by plotly, pictures.
-PAGES = [("report", 8, 0), ("single", 5, 0), ("city", 7, 0), ("reproduction", 0, 2), ("reproduced", 0, 1)]
+PAGES = [("report", 8, 0), ("single", 5, 0), ("city", 7, 0), ("reproduction", 0, 4), ("reproduced", 0, 2)]
 SIZES = {"desk": (1280, 900, False), "phone": (390, 844, True)}
 
 
@@ -94,9 +94,12 @@ def reproduction(tmp_path_factory: pytest.TempPathFactory) -> Path:
                 "claim": f"PZOS is above ZOS in median ({k})",
                 "where": "Sec. 5.1",
                 "found": "1.25 against 0.98",
-                "holds": k > 0,
+                "source": "finding" if k == 3 else "paper",
+                "verdict": verdict,
+                "reason": "needs 100 instances, has 24" if verdict == "too small to judge" else "",
+                "words": "1.28 [1.2, 1.36], 5 seeds from 1.21 to 1.35 (at least 1)",
             }
-            for k in range(4)
+            for k, verdict in enumerate(("holds", "does not hold", "too small to judge", "measured"))
         ]
         reports.append(
             {
@@ -105,7 +108,7 @@ def reproduction(tmp_path_factory: pytest.TempPathFactory) -> Path:
                 "rerun": f"pzos reproduce {name} --quick --seed 12345", "versions": {"pzos": "0", "numpy": "2"},
             }
         )  # fmt: skip
-    write_reproduction(folder, reports, "pzos reproduce")
+    write_reproduction(folder, reports, "2 of 6 claims of the paper hold", "pzos reproduce")
     return folder / "index.html"
 
 
@@ -142,6 +145,20 @@ def test_the_buttons_switch_to_logarithmic_axes(chromium: Browser, single: Path)
     )
     kind = chromium.evaluate("document.getElementById('objective-queries').layout.xaxis.type")
     assert kind == "log"
+    assert chromium.complaints() == []
+
+
+def test_the_table_of_claims_can_be_filtered(chromium: Browser, reproduction: Path) -> None:
+    chromium.open(reproduction, 390, 844, phone=True)
+    count = "[...document.querySelectorAll('.claims tbody tr')].filter(row => row.offsetHeight > 0).length"
+    choose = "(n, v) => { const s = document.querySelector(`select[name=${n}]`); s.value = v; s.dispatchEvent(new Event('change', {bubbles: true})); }"  # noqa: E501
+    assert chromium.evaluate(count) == 8
+    for name, value, shown in (("verdict", "holds", 2), ("figure", "second_moments", 1), ("source", "finding", 0)):
+        chromium.evaluate(f"({choose})('{name}', '{value}')")
+        assert chromium.evaluate(count) == shown
+    assert chromium.evaluate("document.querySelector('.filter output').textContent") == "0 of 8 shown"
+    chromium.evaluate(f"({choose})('verdict', '')")
+    assert chromium.evaluate(count) == 1
     assert chromium.complaints() == []
 
 

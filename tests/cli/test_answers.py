@@ -1,4 +1,4 @@
-"""``--answers FILE ...``: a run of the command line begins with what is known already."""
+"""``--answers FILE ...``: a run of the command line begins with what is known already; ``pzos front``."""
 
 from __future__ import annotations
 
@@ -80,3 +80,30 @@ def test_all_files_that_cannot_be_used_are_named(folder: Path) -> None:
     (folder / "wide.csv").write_text("x0,y0,y1\n1.0,2.0,3.0\n")
     refused = run(folder, "solve", "new.toml", "--answers", "wide.csv")
     assert "2 decisions, as the problem has" in refused.stderr
+
+
+def test_answers_from_before_a_date_only_shape_the_prior(folder: Path) -> None:
+    words = ("solve", "new.toml", "--answers", "old.study", "--queries", "3")
+    printed = run(folder, *words, "--trust-since", "2999-01-01")
+    assert printed.returncode == 0, printed.stderr
+    assert "6 are old and only shape the prior" in printed.stdout
+    assert "agree with the new ones" in printed.stdout
+    assert "older answers" not in run(folder, *words, "--trust-since", "2001-01-01").stdout
+    refused = run(folder, "solve", "new.toml", "--trust-since", "2026-01-01")
+    assert "--answers FILE" in refused.stderr
+
+
+def test_a_front_is_found_kept_and_drawn(folder: Path) -> None:
+    pytest.importorskip("plotly")
+    words = ("front", "old.toml", "--leaders", "model:old", "model:new", "--answers", "old.study", "--study", "f.study")
+    before = asked(folder)
+    found: Any = json.loads(run(folder, *words, "--queries", "5", "--out", "front.html", "--json").stdout)
+    assert found["queries"] == asked(folder) - before == 5
+    assert len(found["points"]) == len(found["decisions"]) >= 1
+    assert "x[1] =" in (folder / "front.html").read_text()
+    again = run(folder, *words[:-4], "--study", "f.study", "--queries", "5")
+    assert "points from 5 queries" in again.stdout
+    assert asked(folder) - before == 5
+    refused = run(folder, "front", "old.toml", "--leaders", "model:old", "--out", "front.gif")
+    assert "expected .png" in refused.stderr
+    assert "two or three leaders" in run(folder, "front", "old.toml", "--leaders", "model:old").stderr

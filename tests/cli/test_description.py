@@ -80,6 +80,15 @@ def test_sets_within_sets(tmp_path):
         read_description(toml)
 
 
+def test_a_grid_of_decisions(tmp_path):
+    (tmp_path / "chosen.py").write_text(MODEL)
+    toml = tmp_path / "grid.toml"
+    toml.write_text('leader = "chosen:leader"\nx0 = [1.0, 2.0]\ngrid = [0.25, 0.0]\n')
+    grid = read_description(toml).problem.grid
+    assert grid is not None
+    assert grid.steps.tolist() == [0.25, 0.0]
+
+
 def test_constraints_are_names_or_tables_of_caps(tmp_path):
     (tmp_path / "capped.py").write_text(MODEL + "limit = pzos.caps([1.5], [1], names=['south'])\n")
     toml = tmp_path / "capped.toml"

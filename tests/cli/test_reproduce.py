@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import os
 import signal
 import sqlite3
@@ -19,8 +20,9 @@ PROGRAM = """
 import sys
 from pzos.cli import reproduce as command
 from pzos.experiments import descriptions as d
-command.QUICK = d.Scale("quick", d.SecurityExperiment(dimensions=(50, 100, 105, 110), repetitions=2, steps=300),
-                        d.RoutingExperiment(instances=3, steps=60))
+command.QUICK = d.Scale("quick", d.SecurityExperiment(dimensions=(50, 100, 105, 110), repetitions=2, steps=300,
+                                             bold_dimensions=(110,)),
+                        d.RoutingExperiment(instances=3, steps=60, bold_instances=1))
 if __name__ == "__main__":
     from pzos.cli.main import main
     sys.exit(main(["reproduce", *sys.argv[1:]]))
@@ -56,7 +58,7 @@ def test_same_bytes_for_any_number_of_jobs_and_after_a_kill(program: Path, tmp_p
     finished = kill_half_way(program, figures, tmp_path / "killed")
     again = reproduce(program, *figures, "--quick", "--jobs", "2", "--out", str(tmp_path / "killed"))
     assert again.returncode == 0, again.stderr
-    assert again.stdout.startswith(f"{22 - finished} runs computed")
+    assert again.stdout.startswith(f"{28 - finished} runs computed")
     assert csvs(tmp_path / "killed") == expected
 
     third = reproduce(program, *figures, "--quick", "--out", str(tmp_path / "killed"))
@@ -75,7 +77,7 @@ def kill_half_way(program: Path, figures: tuple[str, ...], out: Path) -> int:
     os.killpg(process.pid, signal.SIGKILL)
     process.wait(timeout=60)
     count = stored(store)
-    assert 3 <= count < 22
+    assert 3 <= count < 28
     return count
 
 
@@ -90,6 +92,30 @@ def stored(store: Path) -> int:
     finally:
         if "database" in locals():
             database.close()
+
+
+def test_more_seeds_are_computed_from_the_same_store_and_judged_together(program: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    one = reproduce(program, "routing_scatter", "--quick", "--out", str(out))
+    assert one.stdout.startswith(
+        "6 runs computed, 1 figures drawn; 0 of 9 claims of the paper hold, 0 do not, 9 are too"
+    )
+    picture = (out / "routing_scatter.png").read_bytes()
+    two = reproduce(program, "routing_scatter", "--quick", "--seeds", "2", "--out", str(out))
+    assert two.returncode == 0, two.stderr
+    assert two.stdout.startswith("6 runs computed")  # those of the second seed
+    assert (out / "routing_scatter.png").read_bytes() == picture  # drawn from the first
+    with (out / "claims.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert {row["source"] for row in rows} == {"paper", "finding"}
+    above = next(row for row in rows if row["claim"] == "At t = 10 every instance lies above the diagonal")
+    assert (above["verdict"], above["reason"]) == ("too small to judge", "needs 100 instances, has 3")
+    numbers = [float(number) for number in above["numbers"].split()]
+    assert len(numbers) == 2
+    assert float(above["low"]) <= float(above["number"]) == sum(numbers) / 2 <= float(above["high"])
+    page = (out / "index.html").read_text()
+    assert "2 seeds from" in page
+    assert "pzos reproduce --quick --seeds 2" in page
 
 
 def test_the_page_is_self_contained(program: Path, tmp_path: Path) -> None:
@@ -109,6 +135,7 @@ def test_the_page_is_self_contained(program: Path, tmp_path: Path) -> None:
         (["nonsense"], "FIGURE = 'nonsense': expected one of"),
         (["--jobs", "0"], "--jobs = 0: expected a whole number"),
         (["--seed", "-1"], "--seed = -1: expected"),
+        (["--seeds", "0"], "--seeds = 0: expected a whole number"),
     ],
 )
 def test_bad_arguments_get_one_clear_line(program: Path, arguments: list[str], message: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -115,8 +116,11 @@ def test_a_named_solver_is_used_and_certified_by_nobody(folder: Path) -> None:
 
 
 def test_workers_change_no_bit(folder: Path) -> None:
-    expected = pzos.solve(problem(), queries=6)
-    assert_same(data(folder, "model.py:problem", "--queries", "6", "--workers", "2"), expected)
+    with ThreadPoolExecutor(2) as threads:
+        expected = pzos.solve(problem(), queries=6, executor=threads)
+    found = data(folder, "model.py:problem", "--queries", "6", "--workers", "2")
+    assert_same(found, expected)  # two at a time, whoever answers them
+    assert found["steps"] == 3
 
 
 def test_failures_are_tolerated_as_in_python(folder: Path) -> None:
@@ -154,3 +158,22 @@ def test_a_study_without_a_follower_cannot_be_solved(folder: Path) -> None:
     text = (folder / "study.toml").read_text()
     (folder / "study.toml").write_text(text.replace('follower = "model:follower"\n', ""))
     assert "names no follower" in solved(folder, "study.toml", code=2).stderr
+
+
+def test_whole_numbers_in_a_polyhedron(folder: Path) -> None:
+    described = """
+leader = "model:leader"
+follower = "model:follower"
+x0 = [0.0, 1.0]
+grid = 1
+queries = 12
+[set]
+kind = "Intersection"
+sets = [{ kind = "Box", lower = 0.0, upper = 2.0 }, { kind = "Polyhedron", A = [[1.0, 1.0]], b = [2.5] }]
+"""
+    (folder / "whole.toml").write_text(described)
+    told = data(folder, "whole.toml")
+    assert all(float(entry).is_integer() for entry in told["x"])
+    assert sum(told["x"]) <= 2.5
+    (folder / "whole.toml").write_text(described.replace("grid = 1", "grid = [1, 2, 3]"))
+    assert "grid = [1, 2, 3]: expected one step, or 2" in solved(folder, "whole.toml", code=2).stderr

@@ -13,8 +13,8 @@ from pzos.experiments.tables import Context
 
 TINY = Scale(
     "tiny",
-    SecurityExperiment(dimensions=(2, 50, 100, 105, 150), repetitions=2, steps=260),
-    RoutingExperiment(instances=4, steps=60),
+    SecurityExperiment(dimensions=(2, 50, 100, 105, 150), repetitions=2, steps=260, bold_dimensions=(150,)),
+    RoutingExperiment(instances=4, steps=60, bold_instances=3),
 )
 
 
@@ -24,7 +24,11 @@ def computed(tmp_path_factory: pytest.TempPathFactory) -> Callable[[], Context]:
     folder: Path = tmp_path_factory.mktemp("reproduction")
     store = RunStore(folder / "runs.sqlite")
     routing = TINY.routing
-    variants = {*routing.batch_variants(), *routing.radius_variants(), *routing.constrained_variants()}
-    specs = [*TINY.security.runs(0, TINY.security.base()), *routing.runs(0, tuple(sorted(variants, key=repr)))]
+    variants = {
+        *routing.batch_variants(), *routing.radius_variants(), *routing.constrained_variants(), *routing.bold(),
+        *(variant for pair in routing.batch_pairs() for variant in pair),
+    }  # fmt: skip
+    security = TINY.security.runs(0, (*TINY.security.base(), *TINY.security.bold()))
+    specs = [*security, *routing.runs(0, tuple(sorted(variants, key=repr)))]
     compute_missing(specs, store, jobs=1)
     return lambda: Context(TINY, 0, folder, store)

@@ -34,7 +34,9 @@ def test_a_key_names_everything_a_run_depends_on() -> None:
         for seed in (0, 1):
             routing = scale.routing
             variants = {*routing.batch_variants(), *routing.radius_variants(), *routing.constrained_variants()}
-            specs += [*scale.security.runs(seed, scale.security.base()), *routing.runs(seed, tuple(variants))]
+            variants |= {*routing.bold(), *(variant for pair in routing.batch_pairs() for variant in pair)}
+            security = (*scale.security.base(), *scale.security.bold())
+            specs += [*scale.security.runs(seed, security), *routing.runs(seed, tuple(variants))]
     assert len({spec.key for spec in specs}) == len(set(specs))
 
 
@@ -45,6 +47,23 @@ def test_variants_differ_in_one_thing_only() -> None:
         (name, mu) for name in ("PZOS", "ZOS") for mu in (0.1, 0.5, 0.9, 2.0)
     }
     assert routing.constrained_variants() == both(0.5, nonnegative=True) != routing.base() == both(0.5)
+
+
+def test_bold_runs_take_the_larger_step_on_some_of_the_same_instances() -> None:
+    bold = list(FULL.security.runs(0, FULL.security.bold()))
+    assert len(bold) == 2 * 3 * 7
+    assert {(spec.targets, spec.step_scale) for spec in bold} == {(n, 0.05) for n in (200, 250, 300)}
+    plain = {(spec.instance, spec.seed) for spec in FULL.security.runs(0, FULL.security.base())}
+    assert {(spec.instance, spec.seed) for spec in bold} < plain
+    routes = list(FULL.routing.runs(0, FULL.routing.bold()))
+    assert {spec.step_scale for spec in routes} == {1.05}
+    assert [spec.instance for spec in routes[::2]] == list(range(60))
+
+
+def test_batches_of_both_algorithms_are_paired() -> None:
+    assert [[v.label for v in pair] for pair in FULL.routing.batch_pairs()] == [
+        ["PZOS", "ZOS"], ["PZOS (Q=2)", "ZOS (Q=2)"], ["PZOS (Q=4)", "ZOS (Q=4)"],
+    ]  # fmt: skip
 
 
 def test_instances_of_a_dimension_are_neighbours() -> None:

@@ -19,7 +19,7 @@ def test_equal_figures_are_equal_files(tmp_path: Path) -> None:
     pair = made_pair(ROWS, ROWS[::-1] / 2)
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
-        drawing.draw_trajectories(tmp_path / name, "f", "t", [drawing.pair_row(pair)], ["title"])
+        drawing.draw_trajectories(tmp_path / name, "f", "t", [[drawing.pair_row(pair)]], ["title"])
     for file in ("f.png", "f.pdf"):
         assert (tmp_path / "one" / file).read_bytes() == (tmp_path / "two" / file).read_bytes()
 
@@ -46,7 +46,7 @@ def test_panels_stand_in_a_row_with_a_light_grid_and_one_label_at_the_side() -> 
 
 def test_every_method_of_the_paper_has_a_look_of_its_own() -> None:
     looks = {(drawing.COLOURS[name], drawing.STYLES[name]) for name in drawing.COLOURS}
-    assert len(looks) == len(drawing.COLOURS) == len(drawing.STYLES) == 4
+    assert len(looks) == len(drawing.COLOURS) == len(drawing.STYLES) == 6
 
 
 def test_zos_is_drawn_first_so_that_pzos_lies_on_top() -> None:

@@ -12,10 +12,8 @@ from experiments.made import made_pair, made_runs
 from pzos.experiments.tables import (
     Context,
     bands,
-    everywhere,
     exceptions,
     normalised,
-    stays_ahead,
     write_columns,
     write_trajectories,
 )
@@ -69,23 +67,6 @@ def test_written_floats_come_back_exactly(tmp_path: Path) -> None:
 def test_an_instance_where_nothing_moved_is_normalised_to_zero() -> None:
     (scaled,) = normalised([made_runs("PZOS", np.full((2, 3), 7.0))])
     np.testing.assert_array_equal(scaled, 0.0)
-
-
-def test_a_claim_about_every_entry_holds_only_if_none_is_missing() -> None:
-    claim = everywhere("above", "Fig. 1", np.array([True, True]), "in {} runs")
-    assert (claim.found, claim.holds) == ("in 2 of 2 runs", True)
-    claim = everywhere("above", "Fig. 1", np.array([True, False, True]))
-    assert (claim.found, claim.holds) == ("2 of 3", False)
-
-
-def test_a_curve_that_falls_behind_is_told_with_when_and_by_how_much() -> None:
-    ours = np.array([0.0, 0.2, 0.3, 0.4, 0.9])
-    theirs = np.array([0.0, 0.1, 0.5, 0.4, 0.8])
-    claim = stays_ahead("above", "Fig. 1", ours, theirs, "PZOS is {}")
-    assert claim.found == "PZOS is at 2 of 4 iterations; behind between t = 2 and 3 by at most 0.2"
-    assert claim.holds is False
-    claim = stays_ahead("above", "Fig. 1", theirs + 1.0, ours)  # step 0, where both begin, does not count
-    assert (claim.found, claim.holds) == ("at 4 of 4 iterations", True)
 
 
 def test_exceptions_are_named_by_their_seeds() -> None:

@@ -137,12 +137,21 @@ def test_nothing_is_written_if_the_page_cannot_be(story: Story, tmp_path: Path, 
     assert not (tmp_path / "deep").exists()
 
 
+def claim(words: str, where: str, verdict: str, *, source: str = "paper", reason: str = "") -> dict[str, str]:
+    return {
+        "claim": words, "where": where, "source": source, "verdict": verdict, "reason": reason, "found": "1 of 1",
+        "words": "1 (at least 1)",
+    }  # fmt: skip
+
+
 def reports(folder: Path) -> list[dict[str, Any]]:
     (folder / "one.png").write_bytes(b"\x89PNG one")
     (folder / "two.png").write_bytes(b"\x89PNG two")
     claims = [
-        {"claim": "x < y & z", "where": "Sec. 1", "found": "1 of 1", "holds": True},
-        {"claim": "y < x", "where": "Fig. 2", "found": "0 of 1", "holds": False},
+        claim("x < y & z", "Sec. 1", "holds"),
+        claim("y < x", "Fig. 2", "does not hold"),
+        claim("y = x", "Fig. 2", "too small to judge", reason="needs 30 instances, has 4"),
+        claim("z", "Fig. 2", "measured", source="finding"),
     ]
     common = {"caption": "A <caption>.", "rerun": "pzos reproduce one", "versions": {"pzos": "0", "numpy": "2"}}
     return [
@@ -152,28 +161,37 @@ def reports(folder: Path) -> list[dict[str, Any]]:
 
 
 def test_a_reproduction_lists_every_claim_with_its_verdict(tmp_path: Path) -> None:
-    write_reproduction(tmp_path, reports(tmp_path), "pzos reproduce --seed 3")
+    write_reproduction(tmp_path, reports(tmp_path), "1 of 3 claims hold", "pzos reproduce --seed 3")
     text = (tmp_path / "index.html").read_text(encoding="utf-8")
     read = Read(text)
     assert read.rows == [
-        ["Claim", "Where", "Found", "Verdict"],
-        ["x < y & z", "Sec. 1", "1 of 1", "holds"],
-        ["y < x", "Fig. 2", "0 of 1", "does not hold"],
+        ["Claim", "Where", "Found", "Number (bar)", "Verdict"],
+        ["x < y & z", "Sec. 1", "1 of 1", "1 (at least 1)", "holds"],
+        ["y < x", "Fig. 2", "1 of 1", "1 (at least 1)", "does not hold"],
+        ["y = x", "Fig. 2", "1 of 1", "1 (at least 1)", "too small to judge needs 30 instances, has 4"],
+        ["Finding: z", "Fig. 2", "1 of 1", "1 (at least 1)", "measured"],
     ]
-    assert read.links == ["#one", "#two", "#one", "#one"]
+    assert read.links == ["#one", "#two", "#one", "#one", "#one", "#one"]
     assert {"one", "two", "claims"} <= set(read.places)
-    assert "1 of 2 claims hold" in text
-    assert "(1 of 2 claims)" in text
+    assert "<p>1 of 3 claims hold. Every number" in text
+    assert text.count("1 of 3 claims hold") == 2  # of the page, and under the first picture of the wall
     assert "<code>pzos reproduce --seed 3</code>" in text
     assert 'class="no">does not hold' in text
-    assert "<script" not in text
+
+
+def test_claims_carry_what_they_are_filtered_by(tmp_path: Path) -> None:
+    write_reproduction(tmp_path, reports(tmp_path), "", "pzos reproduce")
+    text = (tmp_path / "index.html").read_text(encoding="utf-8")
+    assert '<tr data-verdict="measured" data-source="finding" data-figure="one">' in text
+    assert '<option value="two">Second</option>' in text
+    assert re.findall(r'<select name="(\w+)">', text) == ["verdict", "source", "figure"]
 
 
 def test_a_reproduction_shows_pictures_choices_and_versions(tmp_path: Path) -> None:
-    write_reproduction(tmp_path, reports(tmp_path), "pzos reproduce")
+    write_reproduction(tmp_path, reports(tmp_path), "", "pzos reproduce")
     text = (tmp_path / "index.html").read_text(encoding="utf-8")
     assert base64.b64encode(b"\x89PNG one").decode() in text
-    assert text.count("data:image/png;base64,") == 2
+    assert text.count("data:image/png;base64,") == 4  # each on the wall and in its place
     assert "A &lt;caption&gt;." in text
     assert text.count("Choices the paper leaves open") == 1
     assert "<li>of &lt;ours&gt;</li>" in text
@@ -181,7 +199,7 @@ def test_a_reproduction_shows_pictures_choices_and_versions(tmp_path: Path) -> N
 
 
 def test_both_pages_have_one_style(story: Story, tmp_path: Path) -> None:
-    write_reproduction(tmp_path, reports(tmp_path), "pzos reproduce")
+    write_reproduction(tmp_path, reports(tmp_path), "", "pzos reproduce")
     pages = page([story]), (tmp_path / "index.html").read_text(encoding="utf-8")
     styles = {re.search(r"<style>.*?</style>", text, re.DOTALL)[0] for text in pages}  # type: ignore[index]
     assert len(styles) == 1

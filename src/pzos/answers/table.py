@@ -8,6 +8,7 @@ by ``+``, and written by :meth:`Answers.write`.
 from __future__ import annotations
 
 import os
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ from pzos.problem.follower import is_other_version, name_of_followers
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from pzos.methods.solver import Told
     from pzos.problem.problem import Known
 
 _NAN = float("nan")
@@ -63,8 +65,9 @@ class Answers:
     """Pairs of x and y*(x), one per row, with what is known of each.
 
     ``seconds`` is what an answer took, ``gap`` the followers' own, ``failure`` why there is none (its y is NaN),
-    ``source`` the file or run it is from, ``told`` its date, and ``follower`` whose answer it is; a single value holds
-    for all rows, and what is not known is NaN or empty. ``decisions`` and ``responses`` name the columns of x and y
+    ``source`` the file or run it is from, ``told`` its date, ``follower`` whose answer it is, and ``trust`` is "prior"
+    where it may no longer be true (:meth:`trusting`); a single value holds for all rows, and what is not known is NaN
+    or empty. ``decisions`` and ``responses`` name the columns of x and y
     (text, or pairs of name and unit).
 
     >>> table = Answers([[0.0], [1.0]], [[2.0], [3.0]], source="by hand") + Answers([[1.0]], [[3.0]])
@@ -80,6 +83,7 @@ class Answers:
     source: tuple[str, ...]
     told: tuple[str, ...]
     follower: tuple[str, ...]
+    trust: tuple[str, ...]
     decisions: tuple[Column, ...]
     responses: tuple[Column, ...]
 
@@ -94,6 +98,7 @@ class Answers:
         source: str | Sequence[str] = "",
         told: str | Sequence[str] = "",
         follower: str | Sequence[str] = "",
+        trust: str | Sequence[str] = "",
         decisions: Sequence[Any] = (),
         responses: Sequence[Any] = (),
     ) -> None:
@@ -102,7 +107,7 @@ class Answers:
         faults.raise_if_any()
         count = len(rows_x)
         faults.check(len(rows_y) == count, "y", rows_y, f"{count} rows, as x has", "give one answer per point")
-        texts = {"failure": failure, "source": source, "told": told, "follower": follower}
+        texts = {"failure": failure, "source": source, "told": told, "follower": follower, "trust": trust}
         columns = {name: _texts(faults, name, given, count) for name, given in texts.items()}
         numbers = {name: _numbers(faults, name, given, count) for name, given in (("seconds", seconds), ("gap", gap))}
         names = {
@@ -179,6 +184,9 @@ class Answers:
         noisy = sum(found.noise for found in self.contradictions)
         if noisy:
             said += f"; at {noisy} points they differ: noise"
+        old = sum(trust == PRIOR for trust in self.trust)
+        if old:
+            said += f"; {old} are old and only shape the prior"
         wrong = [found for found in self.contradictions if not found.noise]
         return said + (f"; at {len(wrong)} points sources disagree, and the last is believed" if wrong else "")
 
@@ -286,23 +294,46 @@ class Answers:
         faults.check(wide == known.dimension, "answers", f"table of {wide} decisions", f"{known.dimension} decisions, "
                      "as the problem has", "give the answers of this problem's followers")  # fmt: skip
         ours = name_of_followers(known.follower)
-        others = sorted({name for text in set(self.follower) if (name := text.partition(" @")[0]) and ours != name})
+        trusted = {text for text, trust in zip(self.follower, self.trust, strict=True) if trust != PRIOR}
+        others = sorted({name for text in trusted if (name := text.partition(" @")[0]) and ours != name})
         if ours:
-            remedy = "if they answer alike, say so:  answers.labelled(follower='')"
+            remedy = "if they answer alike say so, answers.labelled(follower=''); else answers.trusting(...)"
             faults.check(not others, "answers", f"of {_listed(others)}", f"answers of {ours}", remedy)
 
-    def outdated(self, known: Known, since: str = "") -> npt.NDArray[np.bool_]:
-        """Return which rows are of another version of the followers, or told before the date ``since``, or undated."""
-        return np.array(
+    def trusting(self, since: str) -> Answers:
+        """Return the table in which older answers only shape the prior: "trust since" a date, or a version.
+
+        ``since`` is a date (2026-05-01): what was told before, or without a date, may no longer be true. Or it is the
+        name of the followers (``follower_name``) as they are now: so may what is not by name theirs.
+        """
+        if not isinstance(since, str) or not since:
+            raise InvalidInput(f"trusting: since = {shown(since)}: expected a date or a name; try 2026-05-01")
+        if _DATE.match(since):
+            old = [told[: len(since)] < since or not told for told in self.told]
+        else:
+            old = [text.partition(" @")[0] != since for text in self.follower]
+        return self._with(trust=tuple(PRIOR if aged else before for aged, before in zip(old, self.trust, strict=True)))
+
+    def split(self, known: Known) -> tuple[Told, Told]:
+        """Return the pairs that hold for these followers, and those that may no longer be true.
+
+        Besides rows marked by :meth:`trusting` those are of followers of this name whose code was another.
+        """
+        old = np.array(
             [
-                is_other_version(follower, known.follower) or bool(since and not told >= since)
-                for follower, told in zip(self.follower, self.told, strict=True)
-            ],
-            dtype=bool,
+                trust == PRIOR or is_other_version(follower, known.follower)
+                for follower, trust in zip(self.follower, self.trust, strict=True)
+            ]
         )
+        if not old.any():
+            return self.pairs(), ()
+        return () if old.all() else self.chosen(~old).pairs(), self.chosen(old).pairs()
 
 
-_TEXT_COLUMNS = ("failure", "source", "told", "follower")
+#: What ``trust`` says of a row that may no longer be true.
+PRIOR = "prior"
+_DATE = re.compile(r"\d{4}-\d\d-\d\d")
+_TEXT_COLUMNS = ("failure", "source", "told", "follower", "trust")
 
 
 def _rows(faults: Faults, name: str, value: npt.ArrayLike) -> Matrix:

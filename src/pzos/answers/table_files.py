@@ -18,7 +18,7 @@ from pzos.base.checks import FileFaults, printable, shown
 from pzos.base.errors import InvalidInput, MissingExtra
 from pzos.base.frames import spare_study
 
-_TEXTS = ("failure", "source", "told", "follower")
+_TEXTS = ("failure", "source", "told", "follower", "trust")
 _NUMBERS = ("seconds", "gap")
 #: Cells that hold text somebody else may have written.
 _GUARDED = ("purpose", "retried", *_TEXTS)

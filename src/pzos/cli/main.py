@@ -28,6 +28,7 @@ class Command(NamedTuple):
 
 COMMANDS = {
     "solve": Command("solve", "solve a problem in one go"),
+    "front": Command("front", "the front of two or three costs over the same followers"),
     "init": Command("studies", "make a durable study from a TOML file", "init", "add_init"),
     "ask": Command("by_hand", "print the open queries of a study", "ask", "add_ask"),
     "tell": Command("by_hand", "take answers from a file", "tell", "add_tell"),

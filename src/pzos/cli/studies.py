@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from pzos.answers.cluster import as_executor
+from pzos.answers.crew import size_of
 from pzos.answers.failures import Tolerance, TolerantOracle
 from pzos.answers.oracle import Oracle
 from pzos.answers.table import Answers
@@ -123,9 +124,16 @@ def add_run(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Make the study or go on with it; exit code 130 if it was interrupted."""
     description = read_description(args.study)
-    with oracle_of(args, description) as oracle, _opened(description, **limits_of(args), **answers_of(args)) as study:
-        result = drive(study, oracle)
-        emit(args, {"study": str(description.path), **result_data(result, study.ask())}, repr(result))
+    with oracle_of(args, description) as oracle:
+
+        def workers() -> int:
+            return 1 if oracle.executor is None else size_of(oracle.executor)
+
+        asked_for = workers() if args.workers or args.dask else description.workers
+        description = description.answered_by(asked_for, args.order)
+        with _opened(description, **limits_of(args), **answers_of(args)) as study:
+            result = drive(study, oracle, workers=workers)
+            emit(args, {"study": str(description.path), **result_data(result, study.ask())}, repr(result))
     return 130 if result.stop.name == "INTERRUPTED" else 0
 
 
@@ -278,6 +286,8 @@ def add_running(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--queries", type=int, help="end after this many queries in all")
     parser.add_argument("--workers", type=int, metavar="N", help="answer queries in N worker processes")
     parser.add_argument("--dask", metavar="ADDRESS", help="answer queries on this Dask cluster")
+    parser.add_argument("--order", choices=("asked", "told"), help="told: no worker waits, a free one is asked at once "
+                        "(the default method); asked: batch by batch, the same bits for any workers")  # fmt: skip
     parser.add_argument("--attempts", type=int, default=1, help="how often a query that fails is tried")
     parser.add_argument("--wait", type=float, default=1.0, help="seconds before the second attempt; doubles each time")
     parser.add_argument("--timeout", type=float, help="seconds after which an attempt is stopped")
@@ -291,16 +301,22 @@ def add_answers(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--answers", nargs="+", type=Path, metavar="FILE",
                         help="answers of these followers that are known already: study files, .csv or .parquet; a "
                         "study keeps a copy of its own when it is begun")  # fmt: skip
+    parser.add_argument("--trust-since", metavar="DATE",
+                        help="answers from before this date (2026-05-01), or not of the followers of this name, may no "
+                        "longer be true and only shape the prior")  # fmt: skip
 
 
 def answers_of(args: argparse.Namespace) -> dict[str, Any]:
     """Return the answers that were given, merged; all files that cannot be used are named at once."""
     if not args.answers:
+        if args.trust_since is not None:
+            raise InvalidInput("--trust-since: expected answers to judge; give them with --answers FILE ...")
         return {}
     faults = Faults("--answers")
     tables = [table for file in args.answers if (table := faults.made(Answers.open, file)) is not None]
     faults.raise_if_any()
-    return {"answers": functools.reduce(operator.add, tables)}
+    table = functools.reduce(operator.add, tables)
+    return {"answers": table if args.trust_since is None else table.trusting(args.trust_since)}
 
 
 def limits_of(args: argparse.Namespace) -> dict[str, Any]:

@@ -16,12 +16,13 @@ _FAMILY_OFFSET = {"security": 0, "routing": 500_000}
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """One way of running an instance: which algorithm, batch size Q, radius mu and set."""
+    """One way of running an instance: algorithm, batch size Q, radius mu, set; a bold one takes a larger step."""
 
     algorithm: Algorithm
     batch: int = 1
     radius: float = 0.5
     nonnegative: bool = False
+    bold: bool = False
 
     @property
     def queries_per_step(self) -> int:
@@ -34,9 +35,9 @@ class Variant:
         return self.algorithm if self.batch == 1 else f"{self.algorithm} (Q={self.batch})"
 
 
-def both(radius: float, *, nonnegative: bool = False) -> tuple[Variant, Variant]:
-    """Return PZOS and ZOS, Q = 1, in every other respect the same."""
-    return Variant("PZOS", 1, radius, nonnegative), Variant("ZOS", 1, radius, nonnegative)
+def both(radius: float, *, batch: int = 1, nonnegative: bool = False, bold: bool = False) -> tuple[Variant, Variant]:
+    """Return PZOS and ZOS, in every other respect the same."""
+    return Variant("PZOS", batch, radius, nonnegative, bold), Variant("ZOS", batch, radius, nonnegative, bold)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +67,8 @@ class RunSpec:
 class SecurityExperiment:
     """Sec. 5.2: 61 dimensions x 7 instances = 427 security games, mu = 0.1, T = 500, Q = 1.
 
-    The step is 0.05/sqrt(t) for n <= 100 and 0.03/sqrt(t) above; x >= 0 by projection.
+    The step is 0.05/sqrt(t) for n <= 100 and 0.03/sqrt(t) above; x >= 0 by projection. Bold runs, for the footnote,
+    keep 0.05/sqrt(t) at some dimensions above 100.
     """
 
     dimensions: tuple[int, ...] = (2, *range(5, 301, 5))
@@ -76,10 +78,15 @@ class SecurityExperiment:
     small_scale: float = 0.05
     large_scale: float = 0.03
     large_above: int = 100
+    bold_dimensions: tuple[int, ...] = (200, 250, 300)
 
     def base(self) -> tuple[Variant, Variant]:
         """Return PZOS and ZOS with one direction each."""
         return both(self.radius)
+
+    def bold(self) -> tuple[Variant, Variant]:
+        """Return the same with the step of small games in large ones."""
+        return both(self.radius, bold=True)
 
     @property
     def large_instances(self) -> int:
@@ -96,12 +103,18 @@ class SecurityExperiment:
             targets = self.dimensions[instance // self.repetitions]
             own_seed = instance_seed(seed, "security", instance)
             for variant in variants:
-                yield RunSpec("security", instance, own_seed, targets, self.scale(targets), self.steps, variant)
+                if not variant.bold or targets in self.bold_dimensions:
+                    scale = self.small_scale if variant.bold else self.scale(targets)
+                    yield RunSpec("security", instance, own_seed, targets, scale, self.steps, variant)
 
 
 @dataclass(frozen=True, slots=True)
 class RoutingExperiment:
-    """Sec. 5.1: 225 routing games, lambda = 1, mu = 0.5, step 0.7/|E|, T = 150, tau_0 = 0."""
+    """Sec. 5.1: 225 routing games, lambda = 1, mu = 0.5, step 0.7/|E|, T = 150, tau_0 = 0.
+
+    Bold runs, for the footnote, take a step half again as large on the first instances; at twice the step ZOS sends
+    tolls to where no equilibrium can be computed.
+    """
 
     instances: int = 225
     steps: int = 150
@@ -110,6 +123,8 @@ class RoutingExperiment:
     regularisation: float = 1.0
     batches: tuple[int, ...] = (1, 2, 4)
     radii: tuple[float, ...] = (0.1, 0.5, 0.9, 2.0)
+    bold_scale: float = 1.05
+    bold_instances: int = 60
 
     def base(self) -> tuple[Variant, Variant]:
         """Return the pair of Fig. routing: PZOS and ZOS, Q = 1."""
@@ -118,6 +133,14 @@ class RoutingExperiment:
     def batch_variants(self) -> tuple[Variant, ...]:
         """Return PZOS with Q = 1 and ZOS with each Q."""
         return (Variant("PZOS", radius=self.radius), *(Variant("ZOS", q, self.radius) for q in self.batches))
+
+    def batch_pairs(self) -> tuple[tuple[Variant, Variant], ...]:
+        """Return PZOS and ZOS with each Q."""
+        return tuple(both(self.radius, batch=q) for q in self.batches)
+
+    def bold(self) -> tuple[Variant, Variant]:
+        """Return PZOS and ZOS with the larger step."""
+        return both(self.radius, bold=True)
 
     def radius_variants(self) -> tuple[Variant, ...]:
         """Return both algorithms at each radius."""
@@ -132,7 +155,9 @@ class RoutingExperiment:
         for instance in range(self.instances):
             own_seed = instance_seed(seed, "routing", instance)
             for variant in variants:
-                yield RunSpec("routing", instance, own_seed, 0, self.step_scale, self.steps, variant)
+                if not variant.bold or instance < self.bold_instances:
+                    scale = self.bold_scale if variant.bold else self.step_scale
+                    yield RunSpec("routing", instance, own_seed, 0, scale, self.steps, variant)
 
 
 @dataclass(frozen=True, slots=True)

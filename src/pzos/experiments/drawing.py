@@ -6,19 +6,27 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from pzos.base.figures import BLACK, BLUE, GREEN, ORANGE, new_figure
 from pzos.base.types import Vector
 from pzos.experiments.tables import Bands, Context, Pair
 
 #: PZOS is blue and ZOS black, as in the paper; larger batches get colours of their own.
-COLOURS = {"PZOS": BLUE, "ZOS": BLACK, "ZOS (Q=2)": ORANGE, "ZOS (Q=4)": GREEN}
-STYLES = {"PZOS": "-", "ZOS": "-", "ZOS (Q=2)": "--", "ZOS (Q=4)": "-."}
+COLOURS = {
+    "PZOS": BLUE, "PZOS (Q=2)": BLUE, "PZOS (Q=4)": BLUE, "ZOS": BLACK, "ZOS (Q=2)": ORANGE, "ZOS (Q=4)": GREEN,
+}  # fmt: skip
+STYLES = {"PZOS": "-", "PZOS (Q=2)": "--", "PZOS (Q=4)": "-.", "ZOS": "-", "ZOS (Q=2)": "--", "ZOS (Q=4)": "-."}
+
+#: A curve of a panel: the label, what it is drawn against, and its bands.
+Curve = tuple[str, Vector, Bands]
 
 
-def panels(count: int, width: float = 3.3, height: float = 2.9, **options: Any) -> tuple[Any, list[Any]]:
-    """Return a figure with a row of panels in house style."""
-    figure, axes = new_figure(width * count if count > 1 else 4.4, height, ncols=count, squeeze=False, **options)
-    return figure, list(axes[0])
+def panels(count: int, rows: int = 1, width: float = 3.3, height: float = 2.9, **options: Any) -> tuple[Any, list[Any]]:
+    """Return a figure with rows of panels in house style; the panels come row by row."""
+    size = (width * count if count > 1 else 4.4, height * rows)
+    figure, axes = new_figure(*size, nrows=rows, ncols=count, squeeze=False, **options)
+    return figure, list(axes.flat)
 
 
 def draw_bands(axes: Any, x: Vector, band: Bands, label: str, *, light: bool = True) -> None:
@@ -51,52 +59,72 @@ def save(figure: Any, folder: Path, name: str) -> None:
     figure.savefig(folder / f"{name}.pdf", metadata={"CreationDate": None, "Producer": None, "Creator": None})
 
 
-def draw_second_moments(folder: Path, ours: dict[str, Vector], published: dict[str, Vector]) -> None:
-    """Draw mean squared norms against the dimension, without and with error bars, over the paper's points."""
-    figure, axes = panels(2, width=4.0, height=3.2)
-    for one, with_bars in zip(axes, (False, True), strict=True):
-        for name, label in (("zos", "ZOS"), ("pzos", "PZOS")):
-            mean, spread, colour = ours[f"{name}_mean"], ours[f"{name}_2sd"], COLOURS[label]
-            bars = spread if with_bars else None
-            one.errorbar(
-                ours["n"], mean, yerr=bars, color=colour, linewidth=1.8, elinewidth=0.9, capsize=2, label=label
-            )
-            one.plot(
-                published["n"], published[f"{name}_mean"], linestyle="none", marker="D", markersize=5,
-                markerfacecolor="white", markeredgecolor=colour, label=f"{label}, published",
+def draw_second_moments(
+    folder: Path,
+    ours: dict[str, Vector],
+    published: dict[str, Vector],
+    ratios: Sequence[tuple[str, Vector, Vector, float]],
+) -> None:
+    """Draw mean squared norms against the dimension on log axes, ours over the paper's points, and their ratios.
+
+    ``ratios`` has a label, log ratios, their standard errors and the weighted mean for each method.
+    """
+    figure, (curves, *others) = panels(3, width=3.9, height=3.4)
+    for name, label in (("zos", "ZOS"), ("pzos", "PZOS")):
+        colour = COLOURS[label]
+        for source, style in ((published, "D"), (ours, "-")):
+            mean, spread = source[f"{name}_mean"], source[f"{name}_2sd"]
+            below = np.minimum(spread, 0.95 * mean)  # a bar that reaches zero or less ends near the axis
+            words = f"{label}, published" if source is published else label
+            curves.errorbar(
+                source["n"], mean, yerr=(below, spread), fmt=style, color=colour, linewidth=1.4, elinewidth=0.6,
+                markersize=3.5, markerfacecolor="white", alpha=0.55 if source is published else 1.0, label=words,
             )  # fmt: skip
-        one.set_xlim(0, 305)
-        one.legend(frameon=False, fontsize=8, loc="upper left")
-    axes[1].set_title("mean ± 2 standard deviations", fontsize=9)
-    axes[0].set_title("mean", fontsize=9)
-    label_panels(axes, "problem dimension $d_x$", "mean squared gradient norm")
+    curves.set(xscale="log", yscale="log", title="mean ± 2 standard deviations over instances")
+    curves.legend(frameon=False, fontsize=8, loc="upper left")
+    shared = ours["n"][np.isin(ours["n"], published["n"])]
+    for one, (label, logs, errors, centre) in zip(others, ratios, strict=True):
+        values = np.exp(logs)
+        one.errorbar(
+            shared, values, yerr=2.0 * errors * values, fmt="o", color=COLOURS[label], markersize=3, elinewidth=0.7
+        )
+        one.axhline(1.0, color="0.3", linewidth=1.0)
+        one.axhline(
+            np.exp(centre), color=ORANGE, linewidth=1.2, linestyle="--", label=f"weighted mean {np.exp(centre):.3f}"
+        )
+        one.set(ylim=(0.0, 2.5), title=f"{label}: ours / published")
+        one.legend(frameon=False, fontsize=8, loc="upper right")
+    for one in (curves, *others):
+        one.title.set_fontsize(9)
+    label_panels((curves, *others), "problem dimension $d_x$", "mean squared gradient norm")
     save(figure, folder, "second_moments")
 
 
 def draw_trajectories(
-    folder: Path, name: str, x_label: str, rows: Sequence[Sequence[tuple[str, Vector, Bands]]], titles: Sequence[str],
+    folder: Path, name: str, x_label: str, rows: Sequence[Sequence[Sequence[Curve]]], titles: Sequence[str],
     *, light: bool = True,
 ) -> None:  # fmt: skip
-    """Draw one panel per row, each with the bands of several methods."""
-    figure, axes = panels(len(rows), sharey=True)
-    for one, row, title in zip(axes, rows, titles, strict=True):
-        for label, x, band in row:
+    """Draw rows of panels, each with the bands of several methods; titles come row by row."""
+    figure, axes = panels(len(rows[0]), len(rows), sharey=True)
+    shown = [curves for row in rows for curves in row]
+    for one, curves, title in zip(axes, shown, titles, strict=True):
+        for label, x, band in curves:
             draw_bands(one, x, band, label, light=light)
-        one.set_xlim(0, max(float(x[-1]) for _, x, _ in row))
+        one.set_xlim(0, max(float(x[-1]) for _, x, _ in curves))
         dress(one, title)
-    label_panels(axes, x_label, "normalised objective")
+    for first in range(0, len(axes), len(rows[0])):
+        label_panels(axes[first : first + len(rows[0])], x_label, "normalised objective")
     save(figure, folder, name)
 
 
-def pair_row(pair: Pair) -> list[tuple[str, Vector, Bands]]:
+def pair_row(pair: Pair) -> list[Curve]:
     """Return what one panel shows of a pair; ZOS first, so that PZOS lies on top."""
     return [("ZOS", pair.zos.steps, pair.their_bands), ("PZOS", pair.pzos.steps, pair.our_bands)]
 
 
-def draw_pair(context: Context, name: str, pair: Pair, title: str = "") -> dict[str, Vector]:
-    """Draw one panel with PZOS and ZOS against the iteration; returns the numbers it shows."""
-    draw_trajectories(context.folder, name, "iteration $t$", [pair_row(pair)], [title])
-    return {"step": pair.pzos.steps} | pair.columns()
+def draw_pair(context: Context, name: str, pair: Pair, title: str = "") -> None:
+    """Draw one panel with PZOS and ZOS against the iteration."""
+    draw_trajectories(context.folder, name, "iteration $t$", [[pair_row(pair)]], [title])
 
 
 def draw_scatter(folder: Path, snapshots: Sequence[tuple[int, Vector, Vector]], dimensions: Vector) -> None:

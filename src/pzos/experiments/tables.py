@@ -1,4 +1,4 @@
-"""Tables of a reproduction: values by instance and step, normalised per run as in the paper, their bands, their claims.
+"""Tables of a reproduction: values by instance and step, normalised per run as in the paper, their bands.
 
 A figure is made from a ``Context``: the scale, the seed, the folder and the store of finished runs.
 """
@@ -12,43 +12,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from pzos.base.types import Matrix, Vector
+from pzos.experiments.claims import Claim, Truths
 from pzos.experiments.descriptions import Family, RunSpec, Scale, Variant
 from pzos.experiments.runs import RunStore
-
-Truths = npt.NDArray[np.bool_]
-
-
-class Claim(NamedTuple):
-    """One quantitative sentence of the paper as a predicate on our numbers."""
-
-    claim: str
-    where: str
-    found: str
-    holds: bool
-
-
-def everywhere(claim: str, where: str, condition: Truths, words: str = "{}") -> Claim:
-    """Return the claim that a condition holds in every entry; found is in how many, like '225 of 225'."""
-    return Claim(claim, where, words.format(share(condition)), bool(condition.all()))
-
-
-def stays_ahead(claim: str, where: str, ours: Vector, theirs: Vector, words: str = "{}") -> Claim:
-    """Return the claim that one curve lies above another from step 1 on; found is where it does not, by how much."""
-    ours, theirs = ours[1:], theirs[1:]
-    behind = ours <= theirs
-    found = f"at {share(~behind)} iterations"
-    if behind.any():
-        when = np.flatnonzero(behind) + 1
-        found += f"; behind between t = {when[0]} and {when[-1]} by at most {np.max(theirs - ours):.1g}"
-    return Claim(claim, where, words.format(found), not behind.any())
-
-
-def share(condition: Truths) -> str:
-    """Return a count like '225 of 225'."""
-    return f"{int(condition.sum())} of {condition.size}"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -68,6 +36,11 @@ class Runs:
         """Return t = 0, ..., T."""
         return np.arange(self.values.shape[1], dtype=np.float64)
 
+    @property
+    def calls(self) -> Vector:
+        """Return the oracle calls after each step, counted as in the paper."""
+        return self.steps * self.variant.queries_per_step
+
 
 def load_runs(store: RunStore, specs: Sequence[RunSpec]) -> Runs:
     """Read finished runs of one variant from the store, in the order given."""
@@ -79,6 +52,11 @@ def exceptions(runs: Runs, won: Truths) -> str:
     """Return the seeds of the instances that a claim does not hold for, as the end of a sentence."""
     seeds = [spec.seed for spec, ok in zip(runs.specs, won, strict=True) if not ok]
     return f"; exceptions (seeds): {seeds[:20]}" if seeds else ""
+
+
+def by_dimension(dimensions: Vector, values: Vector) -> list[Vector]:
+    """Return the values of the instances of each dimension, lowest dimension first."""
+    return [values[dimensions == n] for n in np.unique(dimensions)]
 
 
 def normalised(group: Sequence[Runs]) -> list[Matrix]:
@@ -162,20 +140,21 @@ class Context:
         return Pair(pzos, zos, ours, theirs, bands(ours), bands(theirs))
 
 
-class Drawn(NamedTuple):
-    """What drawing a figure tells: the columns of its CSV file, and the claims it bears on."""
+class Measured(NamedTuple):
+    """What a figure tells of one seed: the columns of its CSV file, its claims, and how to draw it."""
 
     columns: Mapping[str, Iterable[object]]
     claims: Sequence[Claim]
+    draw: Callable[[], None]  # writes the picture, and files of numbers that belong to it, into the context's folder
 
 
 class Figure(NamedTuple):
-    """A figure: what it shows, the runs it needs, the function that draws it, and the choices the paper left open."""
+    """A figure: what it shows, the runs it needs, the function that measures it, and choices the paper left open."""
 
     title: str
     caption: str  # may name numbers of the scale
     needs: Callable[[Scale, int], list[RunSpec]]
-    draw: Callable[[Context], Drawn]
+    measure: Callable[[Context], Measured]
     choices: tuple[str, ...] = ()
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from types import MappingProxyType
-from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from pzos.base.checks import Must
 from pzos.base.errors import InvalidInput
@@ -46,12 +46,13 @@ class Stop(Enum):
 class Task:
     """What a solver is given to work on: the known part of the problem, and random numbers by address.
 
-    ``told`` are pairs of x and y*(x) that were known before the first query.
+    ``told`` are pairs of x and y*(x) that were known before the first query; those of ``old`` may no longer be true.
     """
 
     known: Known
     keys: Keys
     told: Told = ()
+    old: Told = ()
 
 
 @runtime_checkable
@@ -130,6 +131,19 @@ class Foreseeing(Protocol):
 
 
 @runtime_checkable
+class Proposing(Protocol):
+    """A solver that can be asked for one more query while others are open, and be told answers in any order."""
+
+    def propose(self, task: Task, state: Any, pending: Sequence[Plan]) -> Plan:
+        """Plan one query, given those that are open: a pure function of all three."""
+        ...
+
+    def take(self, task: Task, state: Any, plan: Plan, answer: Vector | None) -> tuple[Any, Outcome]:
+        """Read the answer to one of them (None where the follower failed) and return the next state."""
+        ...
+
+
+@runtime_checkable
 class Certifiable(Protocol):
     """A solver that knows on which scale to certify the point it ended in."""
 
@@ -158,7 +172,7 @@ class Reusing(Protocol):
 
 def begin(solver: AnySolver, task: Task) -> Any:
     """Return the state before any query; InvalidInput if there are answers that the solver cannot use."""
-    if not task.told:
+    if not task.told and not task.old:
         return solver.init(task)
     if not isinstance(solver, Reusing):
         raise InvalidInput(
@@ -197,6 +211,13 @@ class Constrained(Protocol):
         A multiplier says by how much F would improve per unit of room in its g: never negative, whatever the sense.
         """
         ...
+
+
+@runtime_checkable
+class KeepingGrid(Protocol):
+    """A solver every query of which, after x0, lies on the grid of the problem."""
+
+    keeps_grid: ClassVar[bool]
 
 
 def foreseen(solver: AnySolver, task: Task, state: Any) -> Foresight | None:

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from pzos.base.checks import Faults, instance_of, one_of, set_fields, shown
 from pzos.base.types import Sense, Vector, float_array
 from pzos.problem.follower import A_FOLLOWER, Follower, as_follower, identity
+from pzos.problem.grid import Grid, checked_grid
 from pzos.problem.leader import Leader
 from pzos.problem.outcomes import Outcomes, as_outcomes
 from pzos.problem.sets import Domain, Whole, a_set
@@ -38,6 +39,7 @@ class Known:
     structure: tuple[Any, ...] = ()
     follower: dict[str, Any] | None = None  # what tells the followers from others: not they themselves
     outcomes: Outcomes | None = None
+    grid: Grid | None = None
 
     @property
     def sign(self) -> float:
@@ -57,7 +59,8 @@ class Problem:
     ``leader`` is known and smooth, ``follower`` can only be queried. ``structure`` declares what is known about
     the followers; it is used as a prior and may be wrong. A durable study is told apart from one with other followers
     by ``follower_name``; by default a name is derived from the follower's own, its code and what it closes over.
-    ``outcomes`` are constraints g(x, y*(x)) <= 0 on what the followers do, known like the cost.
+    ``outcomes`` are constraints g(x, y*(x)) <= 0 on what the followers do, known like the cost. ``grid`` keeps every
+    query after x0 on multiples of a step, one for all entries of x or one each, 0 where x is continuous.
     """
 
     leader: Leader
@@ -69,6 +72,7 @@ class Problem:
     structure: tuple[Any, ...]
     follower_name: str
     outcomes: Outcomes | None
+    grid: Grid | None
 
     def __init__(
         self,
@@ -81,6 +85,7 @@ class Problem:
         structure: Iterable[Any] = (),
         follower_name: str = "",
         outcomes: Outcomes | Iterable[Outcomes] | None = None,
+        grid: npt.ArrayLike | None = None,
     ) -> None:
         faults = Faults("Problem")
         domain = Whole() if domain is None else domain
@@ -93,10 +98,11 @@ class Problem:
         if A_DOMAIN.note(faults, "domain", domain) and start is not None:
             _check_membership(faults, domain, start)
         constraints = as_outcomes(faults, outcomes)
+        on_grid = checked_grid(faults, grid, start, domain)
         faults.raise_if_any()
         set_fields(self, leader=leader, follower=as_follower(follower), x0=start, domain=domain)
         set_fields(self, sense=sense, name=str(name), structure=tuple(structure), follower_name=follower_name)
-        set_fields(self, outcomes=constraints)
+        set_fields(self, outcomes=constraints, grid=on_grid)
 
     def with_leader(self, leader: Leader, *, sense: Sense | None = None, name: str | None = None) -> Problem:
         """Return the same followers, set and start under another cost; their answers stay true (``answers=``)."""
@@ -110,12 +116,14 @@ class Problem:
             self.structure,
             self.follower_name,
             self.outcomes,
+            None if self.grid is None else self.grid.steps,
         )
 
     def known(self) -> Known:
         """Return the problem without its followers, as a study sees it."""
         follower = identity(self.follower, self.follower_name)
-        return Known(self.leader, self.x0, self.domain, self.sense, self.name, self.structure, follower, self.outcomes)
+        given = self.leader, self.x0, self.domain, self.sense, self.name, self.structure
+        return Known(*given, follower, self.outcomes, self.grid)
 
     def __repr__(self) -> str:
         title = f" {self.name!r}" if self.name else ""

@@ -26,11 +26,10 @@ _TABLE_ROWS = 400
 
 
 class Cell(NamedTuple):
-    """A cell of a table that leads somewhere or is a verdict (``"yes"`` or ``"no"``)."""
+    """A cell of a table that leads somewhere."""
 
     text: str
-    link: str = ""
-    verdict: str = ""
+    link: str
 
 
 class Table(NamedTuple):
@@ -118,29 +117,33 @@ def _study(story: Story) -> dict[str, Any]:
 # ---- a reproduction of the paper --------------------------------------------------------------------------------
 
 
-def write_reproduction(folder: Path, reports: list[dict[str, Any]], command: str) -> None:
+#: How a verdict is coloured.
+_VERDICTS = {"holds": "yes", "does not hold": "no", "too small to judge": "open", "measured": "open"}
+
+
+def write_reproduction(folder: Path, reports: list[dict[str, Any]], summary: str, command: str) -> None:
     """Write index.html from the figures' own descriptions, which lie beside it with their pictures."""
-    rows = [
-        (claim["claim"], Cell(claim["where"], f"#{report['name']}"), claim["found"], _verdict(claim["holds"]))
-        for report in reports
-        for claim in report["claims"]
-    ]
-    held = [sum(claim["holds"] for claim in report["claims"]) for report in reports]
     figures = [
-        report | {"held": count, "picture": base64.b64encode((folder / f"{report['name']}.png").read_bytes()).decode()}
-        for report, count in zip(reports, held, strict=True)
+        report
+        | {
+            "verdicts": _tally(report["claims"]),
+            "picture": base64.b64encode((folder / f"{report['name']}.png").read_bytes()).decode(),
+        }
+        for report in reports
     ]
     text = page_template().render(
         title="Partial zeroth-order methods for MPECs: the paper's experiments, reproduced",
         tab="Reproduction of the paper",
-        summary=f"{sum(held)} of {len(rows)} claims hold. Every number is in the CSV files beside this page; rerun all",
+        summary=f"{summary}. Every number is in the CSV files beside this page; rerun all",
         command=command,
-        claims=Table("claims", rows, ("Claim", "Where", "Found", "Verdict")),
+        classes=_VERDICTS,
         figures=figures,
         charts={},
     )
     (folder / "index.html").write_text(text, encoding="utf-8")
 
 
-def _verdict(holds: bool) -> Cell:
-    return Cell("holds", verdict="yes") if holds else Cell("does not hold", verdict="no")
+def _tally(claims: list[dict[str, Any]]) -> str:
+    """Return in a few words how many claims of the paper hold in a figure."""
+    verdicts = [claim["verdict"] for claim in claims if claim["source"] == "paper"]
+    return f"{verdicts.count('holds')} of {len(verdicts)} claims hold" if verdicts else ""

@@ -18,6 +18,7 @@ from pzos.study.standing import FEASIBLE
 if TYPE_CHECKING:
     from pzos.problem.problem import Problem
     from pzos.stationarity.certificate import Certificate
+    from pzos.stationarity.neighbours import NeighbourCertificate
     from pzos.study.result import Result, Trace
 
 Rows = tuple[tuple[str, str], ...]
@@ -92,7 +93,10 @@ class Story:
 
 
 def story_of(
-    result: Result, name: str = "", problem: Problem | None = None, certificate: Certificate | None = None
+    result: Result,
+    name: str = "",
+    problem: Problem | None = None,
+    certificate: Certificate | NeighbourCertificate | None = None,
 ) -> Story:
     """Return the story of ``result``; with its ``problem`` also set, start and, for networks, the map."""
     start = result.x0 if result.x0 is not None else EMPTY
@@ -117,7 +121,7 @@ def story_of(
     )
 
 
-def certificate_words(certificate: Certificate | None) -> str:
+def certificate_words(certificate: Certificate | NeighbourCertificate | None) -> str:
     """Return a certificate in words, or that there is none."""
     return NO_CERTIFICATE if certificate is None else str(certificate)
 

@@ -24,6 +24,7 @@ from .lipschitz import (
     estimate_constants as estimate_constants,
 )
 from .multipliers import Constraints as Constraints
+from .neighbours import NeighbourCertificate as NeighbourCertificate, NeighbourSolver as NeighbourSolver
 from .piecewise import (
     Interval as Interval,
     PiecewiseResponse as PiecewiseResponse,

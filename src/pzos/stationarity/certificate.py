@@ -36,6 +36,7 @@ from pzos.problem.room import has_room
 from pzos.problem.sets import Domain, Whole
 from pzos.stationarity.bounds import CONFIDENCE, FEWEST, NormBound, norm_upper_bound
 from pzos.stationarity.multipliers import Constraints, fitted_multipliers, lagrangian
+from pzos.stationarity.neighbours import NeighbourCertificate, NeighbourSolver
 from pzos.stationarity.one_batch import BatchState, OneBatch, ask_once, report_on
 from pzos.stationarity.theory import Notion
 from pzos.study.study import Study
@@ -405,16 +406,19 @@ def normal_near(domain: Domain, x: Vector, descent: Vector, delta: float) -> Vec
 # ---- certificates at the end of a run, and kept in files --------------------------------------------------------
 
 
-def ending_solver(study: Study, queries: int) -> CertificateSolver | None:
+def ending_solver(study: Study, queries: int) -> OneBatch[Any] | None:
     """Return the certificate of the point a run ended in, around what the run learned; None if it learned nothing, or
-    if the set leaves no room for probes there.
+    if the set leaves no room for probes there. On a grid it asks the neighbours.
 
     However wrong the memory of the run is, the estimate stays unbiased; where it is right, few directions do. delta is
     the radius the solver names: a hundredth of the scale of x that it found, larger under noise.
     """
-    solver = study.solver
+    solver, grid, x = study.solver, study.known.grid, ending_point(study)
+    if grid is not None:
+        on_grid = grid.full and bool((grid.rounded(x) == x).all())
+        return NeighbourSolver(queries) if on_grid else None
     delta = solver.certifying_radius(study.state) if isinstance(solver, Certifiable) else None
-    if delta is None or not has_room(study.known.domain, study.state.x, delta):
+    if delta is None or not has_room(study.known.domain, x, delta):
         return None
     foresee, directions = foreseen(solver, study.task, study.state), (int(queries) - 1) // 2
     if study.known.outcomes is None:
@@ -437,13 +441,13 @@ def place_beside(path: str | os.PathLike[str], queries: int) -> Path:
     return Path(f"{os.fspath(path)}.certificate-{queries}")
 
 
-def kept_beside(path: str | os.PathLike[str], study: Study) -> Certificate | None:
+def kept_beside(path: str | os.PathLike[str], study: Study) -> Certificate | NeighbourCertificate | None:
     """Return the certificate the run of ``study``, kept at ``path``, ended with; None if there is none."""
     file = place_beside(path, study.queries)
     if not file.exists():
         return None
-    directions = summary(file).header.get("identity", {}).get("solver", {}).get("directions", 0)
-    solver = ending_solver(study, 2 * int(directions) + 1)
+    described = summary(file).header.get("identity", {}).get("solver", {})
+    solver = ending_solver(study, int(described.get("queries", 2 * int(described.get("directions", 0)) + 1)))
     if solver is None:
         return None
     return ask_once(

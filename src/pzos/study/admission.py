@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from pzos.answers.table import Answers
 from pzos.base.checks import Faults, instance_of, shown
 from pzos.base.errors import InvalidAnswer
 from pzos.base.types import Query, Response, Vector, float_array
-from pzos.methods.solver import Constrained
+from pzos.methods.solver import Constrained, KeepingGrid
 from pzos.problem.problem import Known, Problem
 
 
@@ -25,13 +25,13 @@ def _check_given(faults: Faults, answers: Any, known: Any) -> None:
         answers.check(faults, known)
 
 
-def check_address(query: Query | Response, asked: Sequence[Query], step: int) -> None:
+def check_address(query: Query | Response, own_of: Callable[[Query], Query | None]) -> None:
     """Refuse what is no query, and a query of another study that happens to have an open address."""
     if not isinstance(query, Query | Response):
         raise InvalidAnswer(f"query = {shown(query)}: expected a Query; pass one that study.ask() returned")
-    if not isinstance(query, Query) or query.step != step or not 0 <= query.index < len(asked):
+    own = own_of(query) if isinstance(query, Query) else None
+    if own is None or not isinstance(query, Query):
         return
-    own = asked[query.index]
     if query is not own and not np.array_equal(query.x, own.x):
         raise InvalidAnswer(
             f"query {query.step}.{query.index}: x is another point than this study asks about: expected one of its own "
@@ -108,6 +108,11 @@ def check_known(faults: Faults, known: Any, solver: Any, answers: Any = None) ->
     _check_given(faults, answers, known)
     hint = ": a study never sees the follower" if isinstance(known, Problem) else ""
     must = instance_of(Known, "the known part of a problem", f"pass problem.known(){hint}")
-    if must.note(faults, "known", known) and known.outcomes is not None:
+    if not must.note(faults, "known", known):
+        return
+    if known.grid is not None:
+        faults.check(isinstance(solver, KeepingGrid), "solver", solver, "one that keeps to the grid of the problem",
+                     "use the default, pzos.CompositeTrustRegion(), or leave the grid out")  # fmt: skip
+    if known.outcomes is not None:
         faults.check(isinstance(solver, Constrained), "solver", solver, "one that takes constraints on outcomes",
                      "use pzos.ConstrainedTrustRegion(), or pzos.ExactPenalty(PZOS(...))")  # fmt: skip

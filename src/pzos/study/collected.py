@@ -1,15 +1,17 @@
-"""The answers of a run, kept in memory while they are few enough, and as a table afterwards."""
+"""Answers before, in and after a run: those it begins with, those it keeps in memory, and all of them as a table."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from pzos.answers.table import Answers
 from pzos.base.errors import InvalidInput
 from pzos.base.types import Query, Response
+from pzos.methods.solver import AnySolver, Task
 from pzos.problem.follower import written
 from pzos.problem.problem import Known
 from pzos.study.events import Events, Row
@@ -18,6 +20,17 @@ from pzos.study.events import Events, Row
 _MOST = 4_000_000
 _FLOAT_BYTES = 8
 Pair = tuple[Query, Response]
+
+
+def taken_up(solver: AnySolver, task: Task, answers: Answers | None) -> tuple[AnySolver, Task]:
+    """Return solver and task of a run that begins with these answers; some may no longer be true."""
+    told, old = ((), ()) if answers is None else answers.split(task.known)
+    task = replace(task, told=told, old=old)
+    if not old:
+        return solver, task
+    from pzos.methods.leaning import prepared
+
+    return prepared(solver, task)
 
 
 class Collected:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from pzos.methods.expecting import Expectation, Sensitivity
     from pzos.problem.problem import Known, Problem
     from pzos.stationarity.certificate import Certificate
+    from pzos.stationarity.neighbours import NeighbourCertificate
     from pzos.study.standing import Standing
 
 #: The columns every trace has; methods may add more (radius, predicted decrease, ...).
@@ -275,7 +276,7 @@ class Result:
     given: Answers | None = field(default=None, repr=False)
     told: tuple[Pair, ...] | None = field(default=(), repr=False)
     ledger: Mapping[str, int] = field(default_factory=dict)
-    certificate: Certificate | None = None
+    certificate: Certificate | NeighbourCertificate | None = None
     standing: Standing | None = None
 
     @property
@@ -351,7 +352,8 @@ class Result:
         table = self.answers
         if self.known is None:
             raise InvalidInput("this result knows no problem: expected that of a study; use study.result()")
-        return Task(self.known, Keys(self.seed), table.pairs())
+        told, old = table.split(self.known)
+        return Task(self.known, Keys(self.seed), told or old)
 
     def to_csv(self, path: str | Path) -> None:
         """Write the trace as CSV."""

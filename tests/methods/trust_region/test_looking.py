@@ -78,10 +78,10 @@ def test_every_query_lies_on_the_grid_of_the_resolution_inside_the_box_and_is_ne
     assert (study.state.value - fine.value) / (first - fine.value) < 0.05
 
 
-def test_a_resolution_needs_a_box():
-    problem = pzos.Problem(two_wells().leader, two_wells().follower, np.full(2, 0.5), pzos.Simplex(1.0))
-    with pytest.raises(InvalidInput, match="resolution"):
-        pzos.solve(problem, CompositeTrustRegion(resolution=0.1), queries=5, progress=False)
+def test_a_resolution_needs_a_multiple_in_the_set():
+    problem = pzos.Problem(two_wells().leader, two_wells().follower, np.full(2, 0.5), pzos.Box(0.2, 0.8))
+    with pytest.raises(InvalidInput, match=r"resolution = 1.0: expected a multiple of it in the domain near x0"):
+        pzos.solve(problem, CompositeTrustRegion(resolution=1.0), queries=5, progress=False)
 
 
 def test_tolerances_end_a_run_early_and_near_the_optimum():

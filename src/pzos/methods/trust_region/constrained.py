@@ -8,9 +8,10 @@ from looking around to judging a step, is :class:`CompositeTrustRegion` at work 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from statistics import NormalDist
+from typing import ClassVar
 
 import numpy as np
 
@@ -38,6 +39,7 @@ from pzos.methods.trust_region.subproblem import Move
 from pzos.problem.outcomes import RISK, SPANNED, Outcomes
 from pzos.problem.problem import Known
 
+_Judged = Callable[[Task, RegionState, Plan, Answers], tuple[RegionState, Outcome]]
 _REGION = instance_of(CompositeTrustRegion, "a CompositeTrustRegion", "try CompositeTrustRegion()")
 #: The least price of a violation; a price that turns out needless is halved from step to step.
 _LEAST_PRICE = 1.0
@@ -110,9 +112,9 @@ class _OnMerit(CompositeTrustRegion):
 
     __slots__ = ()
 
-    def _move(self, task: Task, state: RegionState, model: ResponseModel, radius: float) -> Move:
+    def move_within(self, task: Task, state: RegionState, model: ResponseModel, radius: float) -> Move:
         if not isinstance(task, MeritTask):
-            return CompositeTrustRegion._move(self, task, state, model, radius)
+            return CompositeTrustRegion.move_within(self, task, state, model, radius)
         on = OnModel(task.problem, task.outcomes, task.scales, model)
         region = looking.region_of(task, state, radius)
         return elastic_move(on, region, max(_LEAST_PRICE, 0.5 * task.mu), self.iterations, task.quantile)
@@ -138,6 +140,7 @@ class ConstrainedTrustRegion:
 
     within: CompositeTrustRegion = checked(_REGION, default_factory=CompositeTrustRegion)
     risk: float = checked(RISK, default=0.05)
+    keeps_grid: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -162,19 +165,38 @@ class ConstrainedTrustRegion:
         """Stop as the trust region on the merit does."""
         return self._region.stop(task, state.region)
 
-    def ask(self, task: Task, state: ConstrainedState) -> TrialPlan:
+    def ask(self, task: Task, state: ConstrainedState) -> Plan:
         """Plan where cost and constraints on the model say, or wherever the trust region has to look."""
         return self._region.ask(self._on_merit(task, state), state.region)
+
+    def propose(self, task: Task, state: ConstrainedState, pending: Sequence[Plan]) -> Plan:
+        """Plan one query more while others are open."""
+        return self._region.propose(self._on_merit(task, state), state.region, pending)
 
     def tell(
         self, task: Task, state: ConstrainedState, plan: Plan, answers: Answers
     ) -> tuple[ConstrainedState, Outcome]:
         """Judge the step by the merit it was planned with, then stand at the lowest merit of all answers."""
+        return self._told(task, state, plan, answers, self._region.tell)
+
+    def take(
+        self, task: Task, state: ConstrainedState, plan: Plan, answer: Vector | None
+    ) -> tuple[ConstrainedState, Outcome]:
+        """Take the answer to a query that was proposed, in any order."""
+
+        def judged(task: Task, region: RegionState, plan: Plan, answers: Answers) -> tuple[RegionState, Outcome]:
+            return self._region.take(task, region, plan, answers[0])
+
+        return self._told(task, state, plan, (answer,), judged)
+
+    def _told(
+        self, task: Task, state: ConstrainedState, plan: Plan, answers: Answers, judged: _Judged
+    ) -> tuple[ConstrainedState, Outcome]:
         plan = of_kind(TrialPlan, plan)
         move = plan.move
         if isinstance(move, ElasticMove):
             state = _rebased(task, replace(state, mu=move.mu))
-        region, outcome = self._region.tell(self._on_merit(task, state), state.region, plan, answers)
+        region, outcome = judged(self._on_merit(task, state), state.region, plan, answers)
         state = replace(state, region=region)
         if region.history is None:
             return state, outcome

@@ -1,4 +1,4 @@
-"""Where to ask when not at the model's minimiser: directions never asked, beside a point, far away, on a grid.
+"""Where to ask when not at the model's minimiser: directions never asked, beside a point, far away.
 
 Every function returns a point of the set. Random numbers come by address, from the step.
 """
@@ -32,7 +32,6 @@ _IDLE, _LOOKS, _CANDIDATES = 8, 4, 3000
 _APART = 0.05
 #: How many deviations count as hope, in turns: what is nearly known to be good, and what is hardly known.
 _HOPES = (1.0, 3.0)
-_GRID_TRIES = 60
 
 
 def region_of(task: Task, state: RegionState, radius: float | None = None) -> Region:
@@ -255,26 +254,3 @@ def hopeful(objective: Objective, model: ResponseModel, doubt: float) -> Objecti
         return value - deviation, gradient - (0.5 * deviation / variance) * slope
 
     return lowered
-
-
-# ---- a resolution of x ----------------------------------------------------------------------------------------------
-
-
-def on_grid(task: Task, state: RegionState, x: Vector, resolution: float) -> Vector:
-    """Return a multiple of the resolution near x, inside the box, that was not asked yet (x itself if none is found).
-
-    Steps of one, then further, in random directions lead away from points already asked.
-    """
-    bounds = bounds_of(task.known.domain, x.size)
-    lower, upper = (-np.inf, np.inf) if bounds is None else bounds
-    lower, upper = np.ceil(lower / resolution - 1e-9), np.floor(upper / resolution + 1e-9)
-    nearest = np.minimum(np.maximum(np.round(x / resolution), lower), upper)
-    draw = task.keys.generator(Role.PROBE, state.step, 2)
-    steps = nearest
-    for tries in range(_GRID_TRIES):
-        point: Vector = steps * resolution
-        if not state.knows(point):
-            return point
-        reach = 1 + tries // 10
-        steps = np.minimum(np.maximum(nearest + draw.integers(-reach, reach + 1, x.size), lower), upper)
-    return x

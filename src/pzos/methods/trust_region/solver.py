@@ -9,21 +9,23 @@ Far fewer queries than the paper's methods, but no theorem: certify the end poin
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from pzos.base.checks import Faults, check_fields, checked, one_of, positive, whole
 from pzos.base.keys import Role
 from pzos.base.threads import one_blas_thread
-from pzos.base.types import LeaderValue, Purpose, Vector
+from pzos.base.types import LeaderValue, Vector
 from pzos.methods.estimators import Answers, Plan, of_kind
 from pzos.methods.response_model.fit import Shape
 from pzos.methods.response_model.history import first
 from pzos.methods.response_model.response import ResponseModel
 from pzos.methods.solver import Foresight, Outcome, Stop, Task, Told
-from pzos.methods.trust_region import looking
+from pzos.methods.trust_region import looking, proposing
+from pzos.methods.trust_region.gridded import grid_of, smallest_radius, surrounded, trial_on_grid, untold_near
 from pzos.methods.trust_region.judging import findings, judged, moved_to
 from pzos.methods.trust_region.recalling import best_told, recalled
 from pzos.methods.trust_region.state import (
@@ -36,7 +38,8 @@ from pzos.methods.trust_region.state import (
     point_limit,
     retuned,
 )
-from pzos.methods.trust_region.subproblem import Move, bounds_of, first_radius, minimise, on_model, typical_sizes
+from pzos.methods.trust_region.subproblem import Move, first_radius, minimise, on_model, typical_sizes
+from pzos.problem.grid import Grid
 from pzos.problem.structure import declared
 
 _COUNT = whole(1, "or leave it out")
@@ -67,9 +70,9 @@ class CompositeTrustRegion:
     ``points`` limits how many answers the model uses (default: 2 d_x, between 100 and 400), ``radius`` is the
     first trust radius (default: from the set, x0 and f), ``iterations`` those of the subproblem, and ``noisy``
     says whether the followers are (default: found out by one query beside another when a step first fails).
-    ``resolution`` keeps every query after x0 on multiples of this number, in a box. The method ends when many steps in
-    a row, near and far, gained nothing; with ``xtol`` or ``ftol`` after d_x + 5 of them, a gain up to ``ftol`` being
-    nothing and a trust radius of ``xtol`` small enough.
+    ``resolution`` keeps every query after x0 on multiples of this number, like the ``grid`` of a problem. The method
+    ends when many steps in a row, near and far, gained nothing; with ``xtol`` or ``ftol`` after d_x + 5 of them, a gain
+    up to ``ftol`` being nothing and a trust radius of ``xtol`` small enough; on a grid, where all neighbours were told.
     """
 
     batch: int = checked(_COUNT, default=1)
@@ -80,6 +83,7 @@ class CompositeTrustRegion:
     resolution: float | None = checked(_POSITIVE, default=None)
     xtol: float | None = checked(_POSITIVE, default=None)
     ftol: float | None = checked(_POSITIVE, default=None)
+    keeps_grid: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -87,9 +91,10 @@ class CompositeTrustRegion:
     def init(self, task: Task) -> RegionState:
         """Start at x0, with nothing known about the followers but what is declared."""
         declared(task.known.structure)
-        boxed = self.resolution is None or bounds_of(task.known.domain, task.known.dimension) is not None
+        grid = grid_of(task, self.resolution)
         faults = Faults("CompositeTrustRegion")
-        faults.check(boxed, "resolution", self.resolution, "a box as the domain", "leave it out, or use a pzos.Box")
+        near = grid is None or grid.nearest(task.known.x0, task.known.domain) is not None
+        faults.check(near, "resolution", self.resolution, "a multiple of it in the domain near x0", "take a finer one")
         faults.raise_if_any()
         return RegionState(task.known.x0, exact=None if self.noisy is None else not self.noisy)
 
@@ -97,6 +102,9 @@ class CompositeTrustRegion:
         """Stop when many steps in a row, near and far, gained nothing, or when queries keep failing."""
         if state.failed >= _FAILURES:
             return Stop.FAILURES
+        grid = grid_of(task, self.resolution)
+        if grid is not None and not state.rough and state.settled and surrounded(task, state, grid):
+            return Stop.CONVERGED
         n = task.known.dimension
         patience = _QUIET + _QUIET_PER_DIRECTION * min(n, _QUIET)
         if self.xtol is not None or self.ftol is not None:
@@ -109,41 +117,62 @@ class CompositeTrustRegion:
     # ---- asking -------------------------------------------------------------------------------------------
 
     @one_blas_thread()
-    def ask(self, task: Task, state: RegionState) -> TrialPlan:
+    def ask(self, task: Task, state: RegionState) -> Plan:
+        """Plan one query, or a batch of them."""
+        return self.planned(task, state) if self.batch == 1 else proposing.together(self, task, state, self.batch)
+
+    @one_blas_thread()
+    def propose(self, task: Task, state: RegionState, pending: Sequence[Plan]) -> Plan:
+        """Plan one query more while others are open."""
+        asked = [of_kind(TrialPlan, plan) for plan in pending]
+        return next(proposing.proposals(self, task, state, asked))
+
+    def planned(self, task: Task, state: RegionState, rivals: proposing.Rivals | None = None) -> TrialPlan:
         """Plan the model's minimiser; or x0, a query beside another, or one where the model knows nothing."""
         history = state.history
         if history is None:
             return TrialPlan((state.x,), (Kind.START.purpose,), Kind.START)
+        grid = grid_of(task, self.resolution)
         unmeasured = state.exact is False and history.freedom == 0
-        if unmeasured or (state.suspect and state.exact is None):
+        beside = grid is None or state.exact is False  # on a grid nothing is beside a point but points of their own
+        if unmeasured or (state.suspect and state.exact is None and beside):
             return self._asked_again(task, state, Kind.REPEAT, state.x)
-        if state.surprise is not None:
+        if state.surprise is not None and beside:
             return self._asked_again(task, state, Kind.CHECK, state.surprise)
-        rivals = models(task, state, self.points, state.shapes, state.priors, state.step % _REFIT == 0)
+        rivals = self.rivals(task, state) if rivals is None else rivals
         model = rivals[state.shapes[0]]
         query = self._query(task, state, model)
         if state.exact is not False and state.knows(query.point):
             query = query._replace(kind=Kind.PROBE, point=looking.anywhere(task, state))
-        if self.resolution is not None:
-            query = query._replace(point=looking.on_grid(task, state, query.point, self.resolution))
-        further = self._further(task, state, model, query.point)
-        purposes = (query.kind.purpose,) + (Purpose.TRIAL,) * len(further)
+        if grid is not None:
+            query = self._on_grid(task, state, model, grid, query)
         predictions = {shape: rival.clipped(query.point) for shape, rival in rivals.items()}
         priors = {shape: rival.prior for shape, rival in rivals.items()}
         deviation = model.deviation(query.point)
-        return TrialPlan((query.point, *further), purposes, query.kind, query.move, predictions, priors, deviation)
+        purposes = (query.kind.purpose,)
+        return TrialPlan((query.point,), purposes, query.kind, query.move, predictions, priors, deviation)
+
+    def rivals(self, task: Task, state: RegionState) -> dict[Shape, ResponseModel]:
+        """Return the models of all structures that compete, the one that makes the next step first."""
+        return models(task, state, self.points, state.shapes, state.priors, state.step % _REFIT == 0)
 
     def _asked_again(self, task: Task, state: RegionState, kind: Kind, x: Vector) -> TrialPlan:
-        point = looking.beside(task, state, x)
-        if self.resolution is not None and state.exact is not False:
-            point = looking.on_grid(task, state, point, self.resolution)
-        return TrialPlan((point,), (kind.purpose,), kind)
+        return TrialPlan((looking.beside(task, state, x),), (kind.purpose,), kind)
+
+    def _on_grid(self, task: Task, state: RegionState, model: ResponseModel, grid: Grid, query: _Query) -> _Query:
+        """Return the query as a point of the grid; where the model's minimiser was meant, the best one on the model."""
+        if query.kind not in (Kind.TRIAL, Kind.PROBE) or query.move is NO_MOVE:
+            return query._replace(point=untold_near(task, state, grid, query.point))
+        objective = on_model(task.known.leader, task.known.sign, model)
+        region = looking.region_of(task, state)
+        move, promises = trial_on_grid(task, state, grid, objective, region, query.move, self.iterations)
+        return _Query(Kind.TRIAL if promises else Kind.PROBE, move.x, move)
 
     def _query(self, task: Task, state: RegionState, model: ResponseModel) -> _Query:
         """Return what the next query is for, and where: most often the minimiser of the model."""
         if model.factor is not None and looking.looks_far(task, state):
             return _Query(Kind.LOOK, looking.far_look(task, state, self.points))
-        move = self._move(task, state, model, state.radius)
+        move = self.move_within(task, state, model, state.radius)
         doubt = looking.doubt_of(task, state, model)
         free = state.shapes[0] is Shape.FREE and state.unstructured
         unseen = looking.unseen_direction(task, state, model, move, doubt) if free else None
@@ -157,7 +186,8 @@ class CompositeTrustRegion:
             move = self._hopeful(task, state, model, move, doubt)
         return _Query(Kind.TRIAL, move.x, move)
 
-    def _move(self, task: Task, state: RegionState, model: ResponseModel, radius: float) -> Move:
+    def move_within(self, task: Task, state: RegionState, model: ResponseModel, radius: float) -> Move:
+        """Return the minimiser of the model within this radius of the centre."""
         known, region = task.known, looking.region_of(task, state, radius)
         objective = on_model(known.leader, known.sign, model)
         if model.kinked:
@@ -181,26 +211,23 @@ class CompositeTrustRegion:
         x = minimise(lowered, region, self.iterations, start).x
         return Move(x, objective(state.x)[0] - objective(x)[0], region.size(x))
 
-    def _further(self, task: Task, state: RegionState, model: ResponseModel, x: Vector) -> tuple[Vector, ...]:
-        """Return batch - 1 more points: minimisers for other radii, probes where those coincide."""
-        points = [x]
-        for index in range(1, self.batch):
-            factor = 2.0 ** (-(index + 1) // 2) if index % 2 else 2.0 ** (index // 2)
-            other = self._move(task, state, model, factor * state.radius).x
-            region = looking.region_of(task, state)
-            apart = min(replace(region, centre=point).size(other) for point in points)
-            if min(apart, region.size(other)) < 1e-2 * state.radius:
-                other = looking.probe(task, state, model, index)
-            points.append(other)
-        return tuple(points[1:])
-
     # ---- telling ------------------------------------------------------------------------------------------
 
     @one_blas_thread()
     def tell(self, task: Task, state: RegionState, plan: Plan, answers: Answers) -> tuple[RegionState, Outcome]:
         """Take the answers into the history, judge the step, and move if F is lower there."""
-        plan = of_kind(TrialPlan, plan)
+        if isinstance(plan, proposing.Together):
+            return proposing.told_together(self, task, state, plan, answers)
         told = [(x, y) for x, y in zip(plan.points, answers, strict=True) if y is not None]
+        return self.concluded(task, state, of_kind(TrialPlan, plan), told)
+
+    @one_blas_thread()
+    def take(self, task: Task, state: RegionState, plan: Plan, answer: Vector | None) -> tuple[RegionState, Outcome]:
+        """Take the answer to a query that was proposed, in any order."""
+        return proposing.taken(self, task, state, of_kind(proposing.Proposal, plan), answer)
+
+    def concluded(self, task: Task, state: RegionState, plan: TrialPlan, told: Told) -> tuple[RegionState, Outcome]:
+        """Return what follows from an answer that came in turn, or from none."""
         if not told:
             radius = 0.5 * state.radius
             failed = replace(state, step=state.step + 1, radius=radius, failed=state.failed + 1)
@@ -222,9 +249,10 @@ class CompositeTrustRegion:
     def _started(self, task: Task, state: RegionState, x: Vector, y: Vector, value: float) -> RegionState:
         known = task.known
         sizes = typical_sizes(known.leader, x, y, known.domain)
+        least = smallest_radius(grid_of(task, self.resolution), sizes)
         scale = self.radius
         if scale is None:
-            scale = first_radius(known.leader, known.sign, x, y, known.domain, sizes)
+            scale = max(first_radius(known.leader, known.sign, x, y, known.domain, sizes), least)
         return replace(
             state,
             x=x,
@@ -233,7 +261,7 @@ class CompositeTrustRegion:
             history=first(x, y, sizes),
             radius=scale,
             scale=scale,
-            floor=max(_FLOOR * scale, self.xtol or 0.0),
+            floor=max(_FLOOR * scale, self.xtol or 0.0, least),
             least_gain=self.ftol or 0.0,
             contest=opening_contest(task, y.size),
         )
@@ -261,13 +289,13 @@ class CompositeTrustRegion:
 
     def minimiser(self, task: Task, state: RegionState, model: ResponseModel) -> Move:
         """Return where f on the model is lowest inside the trust region."""
-        return self._move(task, state, model, state.radius)
+        return self.move_within(task, state, model, state.radius)
 
     def outlook(self, task: Task, state: RegionState) -> tuple[Vector, ResponseModel]:
         """Return where f on the model is lowest, as far as a few trust regions reach, and the model."""
         (model,) = models(task, state, self.points, (state.contest.winner,), state.priors).values()
         for _ in range(_REGIONS):
-            move = self._move(task, state, model, state.radius)
+            move = self.move_within(task, state, model, state.radius)
             state = replace(state, x=move.x)
             if move.size < 0.9 * state.radius:
                 break
