@@ -70,7 +70,7 @@ class ConstrainedState:
 
     @property
     def caution(self) -> float:
-        """Return how large the deviations of the model turned out, in its own units, at least 1: margins are so wide."""
+        """Return by which factor the model was off at earlier trials, at least 1: margins are wider by it."""
         squares, count = self.surprises
         return min(max(float(np.sqrt((_BELIEF + squares) / (_BELIEF + count))), 1.0), _WARIEST)
 
