@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import signal
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ import pytest
 import pzos
 from durable_problem import bits, problem as kinked
 from instances import LEADER, START, problem, response
+from pzos.answers.crew import size_of
 from pzos.base.errors import FollowerFailure, InvalidInput
 from pzos.stationarity.certificate import FEWEST_QUERIES, kept_beside, place_beside
 
@@ -191,3 +194,116 @@ def test_all_faults_of_the_limits_are_told_at_once_and_once() -> None:
 def test_a_tolerance_that_is_none_is_refused_before_any_query() -> None:
     with pytest.raises(InvalidInput, match=r"solve: tolerance = 'x': expected a pzos\.Tolerance"):
         pzos.solve(problem(), SOLVER, steps=1, tolerance="x")  # type: ignore[arg-type]
+
+
+# ---- every worker busy --------------------------------------------------------------------------------------------
+
+
+def smooth(x: Any) -> Any:
+    return np.tanh(x) + 0.3 * x[::-1]
+
+
+def smooth_problem(follower: Any = smooth) -> pzos.Problem:
+    leader = pzos.leader_from_functions(
+        lambda x, y: float(((y - 1.0) ** 2).sum() + 0.1 * x @ x), lambda x, y: 0.2 * x, lambda x, y: 2 * (y - 1.0)
+    )
+    return pzos.Problem(leader, follower, np.full(4, 0.2))
+
+
+def asked(**settings: Any) -> pzos.Result:
+    return pzos.solve(smooth_problem(), queries=12, certificate=False, **settings)
+
+
+def test_the_default_asks_as_many_at_a_time_as_there_are_workers_and_who_answers_changes_no_bit() -> None:
+    with ThreadPoolExecutor(3) as three, ThreadPoolExecutor(2) as two:
+        found_out, said = asked(executor=three), asked(executor=two, workers=3)
+        assert asked(executor=three, workers=1).steps == 12
+    processes = asked(workers=3)
+    assert (found_out.steps, found_out.queries) == (4, 12)
+    assert found_out.trace["value"].tobytes() == said.trace["value"].tobytes() == processes.trace["value"].tobytes()
+    assert "3 queries per step" in found_out.explanation
+
+
+def test_no_worker_waits_for_another() -> None:
+    began = threading.Barrier(2)
+    slow_first = threading.Event()
+    answered: list[float] = []
+
+    def uneven(x: Any) -> Any:
+        if not slow_first.is_set() and np.all(x == 0.2):  # the first query: it ends when ten others have been answered
+            began.wait(10)
+            assert slow_first.wait(10)
+        elif not answered:
+            began.wait(10)
+        answered.append(float(x.sum()))
+        if len(answered) == 10:
+            slow_first.set()
+        return smooth(x)
+
+    with ThreadPoolExecutor(2) as pool:
+        result = pzos.solve(smooth_problem(uneven), queries=12, executor=pool, order="told", certificate=False)
+    assert result.queries == 12
+    assert answered.index(0.8) == 10
+
+
+def test_with_one_worker_both_orders_are_one() -> None:
+    assert asked(order="told").trace["value"].tobytes() == asked().trace["value"].tobytes()
+
+
+@pytest.mark.parametrize("order", ["asked", "told"])
+def test_the_number_of_workers_may_change_between_runs_of_a_file(tmp_path: Path, order: Any) -> None:
+    with ThreadPoolExecutor(4) as pool:
+        first = pzos.solve(
+            smooth_problem(), queries=8, workers=4, executor=pool, order=order, path=tmp_path / "a.study"
+        )
+        then = pzos.solve(
+            smooth_problem(), queries=16, workers=2, executor=pool, order=order, path=tmp_path / "a.study"
+        )
+    assert (first.queries, then.queries) == (8, 16)
+    assert then.trace["value"][: first.steps].tobytes() == first.trace["value"].tobytes()
+    assert then.steps == (4 if order == "asked" else 16)
+
+
+def test_a_target_that_is_reached_does_not_wait_for_the_slow() -> None:
+    stop_waiting = threading.Event()
+    calls: list[float] = []
+
+    def sticky(x: Any) -> Any:
+        calls.append(float(x.sum()))
+        if len(calls) == 2:
+            stop_waiting.wait(20)
+        return smooth(x)
+
+    with ThreadPoolExecutor(2) as pool:
+        result = pzos.solve(
+            smooth_problem(sticky), queries=50, target=3.0, executor=pool, order="told", certificate=False
+        )
+        assert not stop_waiting.is_set()
+        stop_waiting.set()
+    assert result.stop is pzos.Stop.TARGET
+
+
+def test_failures_are_dropped_or_raised_while_no_worker_waits() -> None:
+    def fails_sometimes(x: Any) -> Any:
+        if x[0] > 0.5:
+            raise ValueError("too much")
+        return smooth(x)
+
+    with ThreadPoolExecutor(3) as pool:
+        settings = {"queries": 15, "executor": pool, "order": "told", "certificate": False}
+        tolerance = pzos.Tolerance(attempts=1, policy="drop", failure_rate=1.0)
+        result = pzos.solve(smooth_problem(fails_sometimes), tolerance=tolerance, **settings)
+        assert result.failures > 0
+        with pytest.raises(FollowerFailure, match="too much"):
+            pzos.solve(smooth_problem(fails_sometimes), **settings)
+
+
+def test_an_executor_of_unknown_size_has_to_be_told() -> None:
+    with pytest.raises(InvalidInput, match="workers"):
+        asked(workers=0)
+    with pytest.raises(InvalidInput, match="order"):
+        asked(order="first")
+    assert size_of(ThreadPoolExecutor(5)) == 5
+    assert size_of(pzos.Renewed(lambda: ThreadPoolExecutor(6))) == 6
+    with pytest.raises(InvalidInput, match="add workers=8"):
+        size_of(object())

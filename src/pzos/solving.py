@@ -6,6 +6,7 @@ followers answer, a study that drives both, a certificate of the point it ends i
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -14,8 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy.typing as npt
 
+from pzos.answers.crew import COUNT, crew_of, size_of
 from pzos.answers.oracle import Oracle
 from pzos.base.checks import Faults, instance_of, whole
+from pzos.base.errors import InvalidInput
 from pzos.base.types import Purpose, Sense
 from pzos.methods.solver import AnySolver, Certifiable, Stop, explained
 from pzos.problem.follower import Follower
@@ -25,7 +28,7 @@ from pzos.problem.problem import Problem, require_problem
 from pzos.problem.sets import Domain
 from pzos.study.result import NAMES, Result, ordered
 from pzos.study.run import CtrlC, drive
-from pzos.study.study import Study
+from pzos.study.study import ORDER, Order, Study
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -48,7 +51,9 @@ def solve(
     target: float | None = None,
     seed: int = 0,
     monitor: bool = True,
+    workers: int | None = None,
     executor: Executor | None = None,
+    order: Order = "asked",
     tolerance: Tolerance | None = None,
     path: str | os.PathLike[str] | None = None,
     progress: bool | None = None,
@@ -62,14 +67,20 @@ def solve(
     and ``result.certificate`` how stationary its point is. The certificate's queries come on top of the limits and are
     counted in ``result.monitoring``: 33, or as many as ``certificate`` says; ``certificate=False`` leaves it out.
     ``steps``, ``queries`` (the algorithm's), ``seconds`` and ``target`` are limits; without any, 1000 steps are
-    taken. ``executor`` answers the queries of a step in parallel, with the same bits. ``tolerance`` says what to do
-    about a follower that fails. With ``path`` the run is durable: every answer is kept in that file before it is used,
-    and the same call goes on where a killed one ended. ``answers`` of these followers, asked for any cost, are known
-    from the first query on: :class:`pzos.Answers`, e.g. ``result.answers``. ``progress`` shows a bar; by default only
-    on a terminal. Ctrl-C returns the partial result, which counts every query that was answered, also those of a
-    certificate that was not finished. Where the problem has constraints on outcomes, ``risk`` is the probability with
-    which a trial point of the default method may violate each of them, as far as its model knows; a method of the paper
-    is taken with an exact penalty (:class:`pzos.ExactPenalty`).
+    taken. ``tolerance`` says what to do about a follower that fails. With ``path`` the run is durable: every answer is
+    kept in that file before it is used, and the same call goes on where a killed one ended. ``answers`` of these
+    followers, asked for any cost, are known from the first query on: :class:`pzos.Answers`, e.g. ``result.answers``.
+    ``progress`` shows a bar; by default only on a terminal. Ctrl-C returns the partial result, which counts every query
+    that was answered, also those of a certificate that was not finished.
+
+    ``workers`` is how many queries are answered at a time: by that many processes, or by the ``executor`` handed over,
+    whose size is found out if it is not said. The default method asks as many per step; who answers them changes no
+    bit. With ``order="told"`` no worker waits for another: each gets its next query at once, and what is asked
+    depends on the order in which answers came.
+
+    Where the problem has constraints on outcomes, ``risk`` is the probability with which a trial point of the default
+    method may violate each of them, as far as its model knows; a method of the paper is taken with an exact penalty
+    (:class:`pzos.ExactPenalty`).
     """
     require_problem("solve", problem)
     RISK.require("solve", "risk", risk)
@@ -78,11 +89,16 @@ def solve(
         from pzos.answers.failures import Tolerance
 
         instance_of(Tolerance, "a pzos.Tolerance", "or None").require("solve", "tolerance", tolerance)
+    faults = Faults("solve")
+    COUNT.note(faults, "workers", workers)
+    ORDER.note(faults, "order", order)
+    faults.raise_if_any()
     explanation = ""
     if solver is None:
         from pzos.methods.default import choose
 
-        solver, explanation = choose(known, queries if queries is not None else steps, risk)
+        batch = 1 if order == "told" else _batch(workers, executor, path)
+        solver, explanation = choose(known, queries if queries is not None else steps, risk, batch)
         certificate = True if certificate is None else certificate
     elif known.outcomes is not None:
         from pzos.methods.default import suited
@@ -90,12 +106,18 @@ def solve(
         solver = suited(known, solver, risk)
     wanted = _certificate_queries(certificate, solver)
     settings: dict[str, Any] = {"seed": seed, "steps": steps, "queries": queries, "seconds": seconds, "target": target}
-    settings |= {"failure_rate": None if tolerance is None else tolerance.failure_rate, "monitor": monitor}
+    settings |= {
+        "failure_rate": None if tolerance is None else tolerance.failure_rate,
+        "monitor": monitor,
+        "order": order,
+    }
     settings |= {} if answers is None else {"answers": answers}
-    with CtrlC():  # heard where it can be told of: the result of a run is not lost with its certificate
+    timeout = None if tolerance is None else tolerance.timeout
+    # Ctrl-C is heard where it can be told of: the result of a run is not lost with its certificate.
+    with CtrlC(), crew_of(workers, executor, timeout) as (executor, size):
         study = Study(known, solver, **settings) if path is None else Study.open(path, known, solver, **settings)
         with study, _oracle(problem.follower, seed, executor, tolerance) as oracle:
-            result = drive(study, oracle, progress=progress)
+            result = drive(study, oracle, progress=progress, workers=size)
         found = explained(study.solver, study.state)
         result = replace(result, explanation=". ".join(part for part in (explanation, found) if part))
         if not wanted or result.stop not in _CERTIFIED_ENDS:
@@ -125,6 +147,20 @@ def _certified(
         ledger=ledger,
         stop=Stop.INTERRUPTED if found.interrupted else result.stop,
     )
+
+
+def _batch(workers: int | None, executor: Executor | None, path: str | os.PathLike[str] | None) -> int:
+    """Return how many queries a step of the default method has: as in the file, else as many as there are workers."""
+    if path is not None:
+        from pzos.durable.replay import kept_in
+
+        kept = kept_in(path).batch
+        if kept is not None:
+            return kept
+    if workers is None and executor is not None:
+        with contextlib.suppress(InvalidInput):  # one that does not tell has one query at a time
+            return size_of(executor)
+    return workers or 1
 
 
 def _certificate_queries(certificate: bool | int | None, solver: AnySolver) -> int:

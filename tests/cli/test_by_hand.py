@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import csv
 import json
+import subprocess
+import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -193,3 +196,51 @@ def test_an_answer_is_taken_back_and_told_again(toml: Path, capsys: pytest.Captu
     ):
         assert main(["untell", "study.toml", "--", query]) == 2
         assert said in capsys.readouterr().err
+
+
+# ---- several forms at once ----------------------------------------------------------------------------------------
+
+ANY_ORDER = """
+leader = "by_hand_model:leader"
+x0 = [1.0, 2.0]
+queries = 12
+order = "told"
+"""
+
+
+def pzos_says(folder: Path, *words: str) -> str:
+    """Run the command in a process of its own."""
+    command = [sys.executable, "-m", "pzos", *words]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def filled_in(rows: list[dict[str, Any]]) -> str:
+    return json.dumps([{**row, "y": [abs(entry - 0.3) for entry in row["x"]]} for row in rows])
+
+
+def test_five_forms_are_handed_out_and_come_back_in_any_order(tmp_path: Path) -> None:
+    (tmp_path / "by_hand_model.py").write_text(MODEL)
+    (tmp_path / "study.toml").write_text(ANY_ORDER)
+    pzos_says(tmp_path, "init")
+    forms = json.loads(pzos_says(tmp_path, "ask", "--count", "5", "--json"))["queries"]
+    assert [(form["step"], form["index"]) for form in forms] == [(number, 0) for number in range(5)]
+    for order in ([3], [4, 0]):
+        (tmp_path / "told.json").write_text(filled_in([forms[number] for number in order]))
+        pzos_says(tmp_path, "tell", "told.json")
+    again = json.loads(pzos_says(tmp_path, "ask", "--count", "4", "--json"))["queries"]
+    assert [form["step"] for form in again] == [1, 2, 5, 6]
+    assert again[:2] == forms[1:3]
+    (tmp_path / "told.json").write_text(filled_in([again[3], forms[3]]))
+    said = json.loads(pzos_says(tmp_path, "tell", "told.json", "--json"))
+    assert (said["taken"], said["known"], said["open"]) == (1, 1, 3)
+    pzos_says(tmp_path, "untell", "study.study", "3.0")
+    left = json.loads(pzos_says(tmp_path, "ask", "--json"))["queries"]
+    assert [form["step"] for form in left] == [1, 2, 3]  # what was asked after it was told is set aside
+
+
+def test_the_forms_of_a_batch_are_those_of_the_step(toml: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["ask", "--count", "2", "--json"]) == 0
+    assert [form["index"] for form in json.loads(capsys.readouterr().out)["queries"]] == [0, 1]
+    assert main(["ask", "--count", "0"]) == 2

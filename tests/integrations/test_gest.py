@@ -238,6 +238,25 @@ def test_a_row_whose_x_was_changed_is_refused(tmp_path: Path) -> None:
     generator.ingest([{**evaluated(first), name: float(f"{first[name]:.14g}")}])
 
 
+def test_several_points_at_once_come_back_in_any_order() -> None:
+    generator = PzosGenerator(
+        vocs(), LEADER, pzos.CompositeTrustRegion(), x0=[1.0, 1.5], queries=9, seed=7, order="told"
+    )
+    first = generator.suggest(4)
+    assert len({point["_id"] for point in first}) == 4
+    generator.ingest([evaluated(first[2])])
+    second = generator.suggest(3)
+    assert not {point["_id"] for point in second} & {point["_id"] for point in first}
+    generator.ingest([evaluated(point) for point in (*second, first[3], first[0])])
+    generator.ingest([evaluated(first[2])])  # the same once more changes nothing
+    last = generator.suggest(2)
+    with pytest.raises(ValueError, match="num_points = 1: expected at most 0"):
+        generator.suggest(1)
+    generator.ingest([evaluated(point) for point in (*last, first[1])])
+    assert generator.suggest() == []
+    assert generator.result().queries == 9
+
+
 def test_constraints_bound_observables_by_name() -> None:
     bounded = vocs(constraints={"high": ["GREATER_THAN", 0.5], "low": ["BOUNDS", 0.1, 0.4]})
     generator = PzosGenerator(bounded, LEADER, pzos.CompositeTrustRegion(), x0=[1.0, 1.5], queries=15)

@@ -291,7 +291,7 @@ def test_without_any_limit_a_thousand_steps_are_taken() -> None:
 
 def test_wall_time(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [100.0]
-    monkeypatch.setattr("pzos.study.study.time.perf_counter", lambda: now[0])
+    monkeypatch.setattr("pzos.study.boundary.time.perf_counter", lambda: now[0])
     run = study(steps=None, seconds=5.0)
     for query in run.ask():
         run.tell(query, response(query.x))

@@ -16,6 +16,7 @@ from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future,
 from functools import partial
 from typing import Any, NamedTuple
 
+from pzos.answers.crew import size_of
 from pzos.answers.workers import Workers, outcome, packed
 from pzos.base.checks import shown
 from pzos.base.errors import FollowerFailure, InvalidInput, MissingExtra, PzosError
@@ -150,6 +151,11 @@ class Renewed(_Resubmitting):
         self._executor = factory()
         self._one_alone = threading.Lock()
 
+    @property
+    def size(self) -> int:
+        """Return how many workers there are."""
+        return size_of(self._executor)
+
     def _start(self, outer: Future[Any], job: _Call, lost: int) -> None:
         if self._is_last(lost):
             self._try_alone(outer, job, lost)
@@ -232,6 +238,11 @@ class DaskExecutor(_Resubmitting):
         self._pinned = not _in_this_process(self.client)
         self._thread = threading.Thread(target=self._serve, daemon=True)
         self._thread.start()
+
+    @property
+    def size(self) -> int:
+        """Return how many jobs the cluster's workers do at a time, as far as was seen lately; at least one."""
+        return max(self._slots, 1)
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         """Have ``fn(*args, **kwargs)`` computed on the cluster."""

@@ -84,15 +84,42 @@ class Oracle:
             for query in queries:
                 yield respond(self.follower, query)
 
-    def _pooled(self, executor: Executor, queries: Sequence[Query]) -> Iterator[Response]:
+    def answer_all(self, ask_one: Callable[[], Query | None], workers: Callable[[], int]) -> Iterator[Response]:
+        """Yield responses to as many queries as ``ask_one`` gives: each time one of so many workers is free.
+
+        With None it says that there is nothing to ask now; it is tried again after the next response.
+        """
+        if self.executor is not None:
+
+            def next_query() -> Query | None:
+                query = ask_one()
+                self.asked += query is not None
+                return query
+
+            yield from self._pooled(self.executor, (), next_query, workers)
+            return
+        while (query := ask_one()) is not None:
+            yield from self.answer([query])
+
+    def _pooled(
+        self,
+        executor: Executor,
+        queries: Sequence[Query],
+        ask_one: Callable[[], Query | None] = lambda: None,
+        workers: Callable[[], int] = lambda: 0,
+    ) -> Iterator[Response]:
         """Yield responses as jobs end; those that :meth:`_settled` finds due again later are submitted again then."""
         from concurrent.futures import FIRST_COMPLETED, wait
 
         running: dict[Future[Any], Job] = {}
-        waiting = [(0.0, job) for job in self._jobs(queries)]
+        waiting = [(0.0, job) for job in self._jobs(queries)] if queries else []
         failure: PzosError | None = None
         try:
-            while running or waiting:
+            while True:
+                while failure is None and len(running) + len(waiting) < workers() and (query := ask_one()) is not None:
+                    waiting.append((0.0, Job([query])))
+                if not running and not waiting:
+                    break
                 now = time.monotonic()
                 for job in [job for due, job in waiting if due <= now]:
                     running[self._submit(executor, job)] = job

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pzos.base.checks import Faults, shown
+from pzos.base.checks import Faults, shown, whole
 from pzos.base.errors import InvalidAnswer, InvalidInput
 from pzos.base.frames import as_bytes, spare_study
 from pzos.base.types import Query, Vector
@@ -52,12 +52,21 @@ def add_ask(parser: argparse.ArgumentParser) -> None:
     add_json(parser)
     parser.add_argument("--out", type=Path, metavar="FILE", help="write here (.csv or .json) instead")
     parser.add_argument("--steps", type=int, help="go on until this many steps in all")
+    parser.add_argument("--count", type=int, metavar="N", help="hand out N queries; in a study of order told (see pzos "
+                        "run) as many as are wanted, in any other those of the step")  # fmt: skip
 
 
 def ask(args: argparse.Namespace) -> int:
     """Print the open queries; none, with a note on standard error, if the study has ended."""
-    with open_study(read_description(args.study), read_only=True, **limits_of(args)) as study:
+    whole(1, "try --count 5").or_none().require("ask", "--count", args.count)
+    description = read_description(args.study)
+    in_any_order = description.settings.get("order") == "told"
+    # What is handed out of a study of order told is kept: the next answer may change what would be asked.
+    with open_study(description, read_only=not in_any_order, **limits_of(args)) as study:
         queries = [] if study.done else study.ask()
+        while in_any_order and len(queries) < (args.count or 1) and (query := study.ask_one()) is not None:
+            queries.append(query)
+        queries = queries[: args.count]
         if not queries:
             sys.stderr.write(f"nothing to ask: {study.stop.value}\n")
     as_json = args.json or (args.out is not None and args.out.suffix == ".json")

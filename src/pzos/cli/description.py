@@ -16,25 +16,26 @@ import importlib.util
 import inspect
 import sys
 import tomllib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pzos
+from pzos.answers.crew import COUNT
 from pzos.base.checks import Faults, instance_of
 from pzos.base.errors import InvalidInput
-from pzos.durable.replay import open_whole
+from pzos.durable.replay import kept_in, open_whole
 from pzos.methods.default import choose, suited
 from pzos.problem.follower import Nobody
 from pzos.problem.leader import Leader
 from pzos.problem.outcomes import RISK, Outcomes
 from pzos.problem.problem import Problem, require_problem
 from pzos.problem.sets import Domain
-from pzos.study.study import Study
+from pzos.study.study import ORDER, Order, Study
 
 _LIMITS = ("steps", "queries", "seconds", "target", "failure_rate")
 _PROBLEM_KEYS = ("leader", "follower", "follower_name", "x0", "set", "grid", "sense", "name", "outcomes")
-_KEYS = {*_PROBLEM_KEYS, *_LIMITS, "problem", "solver", "seed", "monitor", "study", "risk"}
+_KEYS = {*_PROBLEM_KEYS, *_LIMITS, "problem", "solver", "seed", "monitor", "order", "workers", "study", "risk"}
 _BY_HAND = Nobody("this study names no follower: answer its queries with  pzos ask  and  pzos tell")
 _TEXTS = ("leader", "problem", "name", "study", "follower_name")
 _TEXT = instance_of(str, "text", "put it in quotes")
@@ -60,6 +61,23 @@ class Description(Source):
     problem: Problem
     has_follower: bool
     by_default: bool
+    workers: int | None = None
+    risk: float = 0.05
+
+    def answered_by(self, workers: int | None, order: Order | None = None) -> Description:
+        """Return the description with batches for so many workers, if the default method makes them.
+
+        A study that was begun keeps its order, unless another is asked for, and its batches; with ``order = "told"``
+        there are none.
+        """
+        kept = kept_in(self.path)
+        settings = {"order": kept.order or "asked", **self.settings, **({} if order is None else {"order": order})}
+        known, solver = self.problem.known(), self.solver
+        if self.by_default:
+            # The choice does not depend on the limits, which may change between sessions: the study stays the same.
+            batch = kept.batch or (1 if settings["order"] == "told" else workers or 1)
+            solver = choose(known, risk=self.risk, batch=batch)[0]
+        return replace(self, settings=settings, solver=suited(known, solver, self.risk))
 
 
 def read_description(path: Path) -> Description:
@@ -76,18 +94,17 @@ def read_description(path: Path) -> Description:
     folder = path.resolve().parent
     problem, has_follower = _problem(table, folder, str(path))
     by_default = "solver" not in table
-    # The choice does not depend on the limits, which may change between sessions: the study stays the same.
-    risk = table.get("risk", 0.05)
+    place = folder / table.get("study", path.stem + ".study")
+    settings = {key: table[key] for key in (*_LIMITS, "seed", "monitor", "order") if key in table}
+    solver = None if by_default else made_from(table["solver"], str(path), "solver")
+    workers, risk = table.get("workers"), table.get("risk", 0.05)
+    faults.check(by_default or hasattr(solver, "ask"), "solver", table.get("solver"), "a solver", 'try kind = "PZOS"')
+    COUNT.note(faults, "workers", workers)
+    ORDER.note(faults, "order", table.get("order", "asked"))
     RISK.note(faults, "risk", risk)
     faults.raise_if_any()
-    known = problem.known()
-    solver = choose(known, risk=risk)[0] if by_default else made_from(table["solver"], str(path), "solver")
-    faults.check(hasattr(solver, "ask"), "solver", table.get("solver"), "a solver", 'try kind = "PZOS"')
-    faults.raise_if_any()
-    solver = suited(known, solver, risk)
-    settings = {key: table[key] for key in (*_LIMITS, "seed", "monitor") if key in table}
-    place = folder / table.get("study", path.stem + ".study")
-    return Description(place, problem, solver, settings, has_follower, by_default)
+    described = Description(place, problem, solver, settings, has_follower, by_default, workers, risk)
+    return described.answered_by(workers)
 
 
 def _table(path: Path) -> dict[str, Any]:

@@ -45,7 +45,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Solve and print the result; exit code 130 if it was interrupted."""
     problem, solver, settings = _asked(args)
-    settings = {**settings, **limits_of(args), **answers_of(args), **({} if args.seed is None else {"seed": args.seed})}
+    given = {"seed": args.seed, "order": args.order}
+    settings = {**settings, **limits_of(args), **answers_of(args)}
+    settings |= {name: value for name, value in given.items() if value is not None}
     failing = {"failure_rate": settings.pop("failure_rate")} if "failure_rate" in settings else {}
     tolerant = failing or args.drop or args.attempts != 1 or args.timeout is not None
     with executor_of(args) as executor:

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from pzos.answers.cluster import as_executor
+from pzos.answers.crew import size_of
 from pzos.answers.failures import Tolerance, TolerantOracle
 from pzos.answers.oracle import Oracle
 from pzos.answers.table import Answers
@@ -123,9 +124,16 @@ def add_run(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Make the study or go on with it; exit code 130 if it was interrupted."""
     description = read_description(args.study)
-    with oracle_of(args, description) as oracle, _opened(description, **limits_of(args), **answers_of(args)) as study:
-        result = drive(study, oracle)
-        emit(args, {"study": str(description.path), **result_data(result, study.ask())}, repr(result))
+    with oracle_of(args, description) as oracle:
+
+        def workers() -> int:
+            return 1 if oracle.executor is None else size_of(oracle.executor)
+
+        asked_for = workers() if args.workers or args.dask else description.workers
+        description = description.answered_by(asked_for, args.order)
+        with _opened(description, **limits_of(args), **answers_of(args)) as study:
+            result = drive(study, oracle, workers=workers)
+            emit(args, {"study": str(description.path), **result_data(result, study.ask())}, repr(result))
     return 130 if result.stop.name == "INTERRUPTED" else 0
 
 
@@ -278,6 +286,8 @@ def add_running(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--queries", type=int, help="end after this many queries in all")
     parser.add_argument("--workers", type=int, metavar="N", help="answer queries in N worker processes")
     parser.add_argument("--dask", metavar="ADDRESS", help="answer queries on this Dask cluster")
+    parser.add_argument("--order", choices=("asked", "told"), help="told: no worker waits, a free one is asked at once "
+                        "(the default method); asked: batch by batch, the same bits for any workers")  # fmt: skip
     parser.add_argument("--attempts", type=int, default=1, help="how often a query that fails is tried")
     parser.add_argument("--wait", type=float, default=1.0, help="seconds before the second attempt; doubles each time")
     parser.add_argument("--timeout", type=float, help="seconds after which an attempt is stopped")

@@ -20,7 +20,7 @@ from pzos.base.types import Purpose, Response, Vector
 from pzos.durable.lock import holder
 from pzos.methods.solver import Stop
 from pzos.problem.leader import Leader
-from pzos.study.events import Event, Events, Row, is_closing, place_of, rows_of, without
+from pzos.study.events import Event, Events, Row, is_closing, place_of, rows_of, without, without_later
 
 #: Written into each header; a file of another format is refused.
 FORMAT = 2
@@ -183,8 +183,13 @@ class Contents:
         at = place_of(self.events, step, index)
         self._looked_through += len(self.events) - (at or 0)
         if at is not None:  # of a damaged file the answer itself may be lost
-            self.events = without(self.events, step, index)
+            self.events = self.without(step, index)
             self.withdrawn += 1
+
+    def without(self, step: int, index: int) -> list[Event]:
+        """Return the events that stand once an answer is taken back; InvalidInput if it is not there."""
+        in_any_order = ((self.header or {}).get("identity") or {}).get("order") == "told"
+        return (without_later if in_any_order else without)(self.events, step, index)
 
 
 def stored_answers(events: Iterable[Event]) -> list[StoredAnswer]:

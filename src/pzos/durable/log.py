@@ -31,7 +31,10 @@ from pzos.durable.lock import BINARY, busy, holder, let_go, lock_out_writers, op
 from pzos.durable.old_format import read_old
 from pzos.methods.solver import Stop
 from pzos.problem.leader import Leader
-from pzos.study.events import Event, without
+from pzos.study.events import Event
+
+#: A header is shorter.
+_HEADER_BYTES = 1 << 21
 
 
 class Log:
@@ -47,6 +50,7 @@ class Log:
         self._owner = os.getpid()
         self._study, self._number, self._last, self._end, self._torn = b"", 0, NOTHING_BEFORE, 0, b""
         self._asked: dict[tuple[int, int], Query] = {}
+        self._issued: list[Query] = []  # those the file does not have yet
         self._step, self._told = -1, dict[tuple[int, Purpose, bytes], Response]()
         self._answers = 0  # told so far
         self.leader: Leader | None = None
@@ -100,6 +104,11 @@ class Log:
         """Remember queries that were handed out; those still open when the study is closed are kept with it."""
         self._asked = {(query.step, query.index): query for query in queries}
 
+    def issued(self, query: Query) -> None:
+        """Remember a query with a number of its own; it is written with the next answer, before it, or at the end."""
+        if not self.read_only:
+            self._issued.append(query)
+
     def append(self, query: Query, response: Response, elapsed: float) -> None:
         """Write one answer or failure with the point it was asked at, and return when it is on the disk."""
         self._require_writing()
@@ -109,7 +118,9 @@ class Log:
         told = self._told.get(key)
         if told is None:
             self._answers += 1
-            self.write([pack(Event(query, response, elapsed)), *self._witnessed(query, response)])
+            before = [pack(Event(issued)) for issued in self._issued]
+            self.write([*before, pack(Event(query, response, elapsed)), *self._witnessed(query, response)])
+            self._issued.clear()
             self._told[key] = response
             self._asked.pop(query[:2], None)
         elif (as_bytes(told.y), told.failure) != (as_bytes(response.y), response.failure):
@@ -147,7 +158,8 @@ class Log:
         again = Contents()
         for frame in scan(read_from(self._descriptor, 0)[: self._end]):
             again.take(frame.payload)
-        left = without(again.events, step, index)
+        left = again.without(step, index)
+        self._issued.clear()
         self.note("withdrawn", step=step, index=index, why=why)
         self._told.clear()
         return left
@@ -240,6 +252,7 @@ class Log:
         if self._finalizer.alive and self._noted and self._owner == os.getpid():
             known = {(event.query[:2], as_bytes(event.query.x)) for event in self._last_asked()}
             asked = [query for query in self._asked.values() if (query[:2], as_bytes(query.x)) not in known]
+            asked += self._issued
             if not stop and not asked and self._number == self._number_opened and self._ended is not None:
                 stop = self._ended.value  # nothing has changed
             closed = {"kind": "closed", **({"stop": stop} if stop else {})}
@@ -344,6 +357,18 @@ def read_study(path: str | os.PathLike[str]) -> Contents:
     log = open_log(Path(path), read_only=True)
     log.close()
     return log.contents
+
+
+def header_at(path: Path) -> dict[str, Any] | None:
+    """Return the header at the beginning of a study file, without reading the rest; None if there is none."""
+    with path.open("rb") as file:
+        beginning, found = file.read(_HEADER_BYTES), Contents()
+    with contextlib.suppress(ValueError, struct.error):
+        for frame in scan(beginning):
+            if frame.start == 0:
+                found.take(frame.payload)
+            break
+    return found.header
 
 
 def _writer_of(path: Path) -> dict[str, Any]:

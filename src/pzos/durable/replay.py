@@ -10,10 +10,12 @@ in the file; one beyond what rounding does (:mod:`pzos.study.rounding`) is refus
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import os
 import platform
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
 from importlib import import_module
 from importlib.metadata import version
@@ -29,7 +31,7 @@ from pzos.base.fingerprint import describe, describe_function, differences, list
 from pzos.base.threads import blas_kernels
 from pzos.base.types import Query, Vector
 from pzos.durable.contents import FORMAT, Contents, pack_given, value_of
-from pzos.durable.log import Log, create, open_log, read_study
+from pzos.durable.log import Log, create, header_at, open_log, read_study
 from pzos.methods.solver import Stop
 from pzos.study.events import rows_of
 
@@ -37,11 +39,13 @@ if TYPE_CHECKING:
     from pzos.methods.solver import AnySolver
     from pzos.problem.leader import Leader
     from pzos.problem.problem import Known
-    from pzos.study.study import Study
+    from pzos.study.study import Order, Study
 
 #: Points that differ by more than this, relative to the largest entry of any so far, differ by more than rounding,
 #: unless the method makes that much of rounding.
 ROUNDING = 1e-6
+#: How many more objects there may be before a replay is interrupted by a search for cyclic garbage.
+_RARELY = 50_000
 
 
 _RENAMED = (
@@ -50,6 +54,18 @@ _RENAMED = (
 )
 
 
+@contextlib.contextmanager
+def _rarely_collected() -> Iterator[None]:
+    """Look for cyclic garbage less often: a long replay makes very many objects, and hardly a cycle."""
+    often, *others = gc.get_threshold()
+    gc.set_threshold(often and max(often, _RARELY), *others)
+    try:
+        yield
+    finally:
+        gc.set_threshold(often, *others)
+
+
+@_rarely_collected()
 def attach(
     study: Study,
     path: str | os.PathLike[str],
@@ -117,11 +133,36 @@ def open_whole(path: str | os.PathLike[str], known: Known, solver: AnySolver, **
 
     contents = read_study(path)
     identity = (contents.header or {}).get("identity", {})
-    as_kept = {name: identity[name] for name in ("seed", "monitor") if name in identity}
+    as_kept = {name: identity[name] for name in ("seed", "monitor", "order") if name in identity}
     last = max((row[0] for row in rows_of(contents.events)), default=0)
     study = Study(known, solver, **{**as_kept, "steps": max(last, 1), **settings})
     attach(study, path, read_only=True, whole=True)
     return study
+
+
+class Kept(NamedTuple):
+    """What a study keeps for good, by how many workers it is answered this time: its batches and its order."""
+
+    batch: int | None = None
+    order: Order | None = None
+
+
+def kept_in(path: str | os.PathLike[str]) -> Kept:
+    """Return how many queries a step of the default method has in this file, and in which order answers are taken.
+
+    Nothing, if there is no such file or none that can be read: opening it will say why.
+    """
+    try:
+        identity = (header_at(Path(path)) or {}).get("identity", {})
+    except (OSError, TypeError):
+        return Kept()
+    solver = identity.get("solver", {})
+    within = solver.get("within", solver)
+    batch = within.get("batch") if isinstance(within, dict) else None
+    return Kept(
+        batch if isinstance(batch, int) and batch > 0 else None,
+        "told" if identity.get("order") == "told" else "asked" if identity else None,
+    )
 
 
 def checked_path(path: Any) -> Path:
@@ -162,6 +203,7 @@ def header_of(study: Study) -> dict[str, Any]:
         "solver": described if isinstance(described := describe(study.configured), dict) else {"type": described},
         "seed": study.task.keys.seed,
         "monitor": study.monitor,
+        **({} if study.order == "asked" else {"order": study.order}),
     }
     made = {"created": time.strftime("%Y-%m-%dT%H:%M:%S%z"), "platform": platform.platform()}
     versions = {"pzos": pzos.__version__, "python": platform.python_version(), **machine()}

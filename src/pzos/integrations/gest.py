@@ -87,9 +87,15 @@ class PzosGenerator:
         faults.raise_if_any()
 
     def suggest(self, num_points: int | None = None) -> list[dict[str, Any]]:
-        """Return queries that were not handed out yet; exactly ``num_points`` of them, or ValueError."""
+        """Return queries that were not handed out yet; exactly ``num_points`` of them, or ValueError.
+
+        A study of order "told" has as many as its limits allow; any other those of its step.
+        """
         waiting = [] if self.study.done else self.study.ask()
         waiting = [query for query in waiting if _identity(query) not in self._handed_out]
+        wanted = max(num_points or 1, len(waiting)) if self.study.order == "told" else 0
+        while len(waiting) < wanted and (query := self.study.ask_one()) is not None:
+            waiting.append(query)
         if num_points is not None:
             _at_most(len(waiting)).require("suggest", "num_points", num_points)
             waiting = waiting[:num_points]
@@ -125,7 +131,8 @@ class PzosGenerator:
                 self.study.fail(query, "the evaluation gave no finite response")
             else:
                 self.study.tell(query, response)
-        self._handed_out = {key: query for key, query in self._handed_out.items() if query.step >= self.study.step}
+        if self.study.order == "asked":
+            self._handed_out = {key: query for key, query in self._handed_out.items() if query.step >= self.study.step}
 
     def _is_moved(self, query: Query, row: Mapping[str, Any]) -> bool:
         """Tell whether a row repeats the variables, and they are others than were suggested, by more than rounding."""

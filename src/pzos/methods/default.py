@@ -22,7 +22,7 @@ _FEWEST_POINTS = 20
 _NAMES = {OwnEffect: "own effects", Conserved: "a conservation law", Bounded: "bounds of the answers"}
 
 
-def choose(known: Known, budget: int | None = None, risk: float = 0.05) -> tuple[AnySolver, str]:
+def choose(known: Known, budget: int | None = None, risk: float = 0.05, batch: int = 1) -> tuple[AnySolver, str]:
     """Return a configured solver for the known part of a problem, with the reasons in words."""
     n = known.dimension
     declared(known.structure)
@@ -33,8 +33,9 @@ def choose(known: Known, budget: int | None = None, risk: float = 0.05) -> tuple
     names = [_NAMES[type(item)] for item in known.structure]
     facts = f"declared: {' and '.join(names)}, dropped if the answers contradict" if names else "nothing declared"
     spend = "" if budget is None else f", at most {budget} queries"
+    asked = "one query" if batch == 1 else f"{batch} queries"
     explanation = (
-        f"composite trust region, one query per step: f is known, so it is minimised on a model of the response that "
+        f"composite trust region, {asked} per step: f is known, so it is minimised on a model of the response that "
         f"remembers up to {kept} answers; {n} decisions{spend}; {facts}; the scale of x, structure, noise "
         "and jumps in the answers are found out on the way. It has no guarantee of its own, so the run ends with a "
         "certificate (result.certificate) from fresh queries, counted apart"
@@ -44,7 +45,7 @@ def choose(known: Known, budget: int | None = None, risk: float = 0.05) -> tuple
             f". {len(known.outcomes)} constraints on outcomes are known like f: trial points keep them with a margin "
             f"for a risk of {risk:g} each, as far as the model knows"
         )
-    return suited(known, CompositeTrustRegion(points=points), risk), explanation
+    return suited(known, CompositeTrustRegion(batch=batch, points=points), risk), explanation
 
 
 def suited(known: Known, solver: AnySolver, risk: float = 0.05) -> AnySolver:

@@ -11,6 +11,7 @@ The first query is asked at the point that was best, and every answer says how f
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -79,6 +80,16 @@ class Leaning:
         """Hand over what the old model leaves of the answers."""
         left = [None if y is None else _rest(state.old, x, y) for x, y in zip(plan.points, answers, strict=True)]
         rest, outcome = self.within.tell(_on_rest(task, state.old), state.rest, plan, left)
+        return replace(state, rest=rest), outcome
+
+    def propose(self, task: Task, state: LeaningState, pending: Sequence[Plan]) -> Plan:
+        """Plan one query more while others are open."""
+        return self.within.propose(_on_rest(task, state.old), state.rest, pending)
+
+    def take(self, task: Task, state: LeaningState, plan: Plan, answer: Vector | None) -> tuple[LeaningState, Outcome]:
+        """Hand over what the old model leaves of an answer, in any order."""
+        left = None if answer is None else _rest(state.old, plan.points[0], answer)
+        rest, outcome = self.within.take(_on_rest(task, state.old), state.rest, plan, left)
         return replace(state, rest=rest), outcome
 
     def stop(self, task: Task, state: LeaningState) -> Stop | None:

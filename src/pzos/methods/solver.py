@@ -131,6 +131,19 @@ class Foreseeing(Protocol):
 
 
 @runtime_checkable
+class Proposing(Protocol):
+    """A solver that can be asked for one more query while others are open, and be told answers in any order."""
+
+    def propose(self, task: Task, state: Any, pending: Sequence[Plan]) -> Plan:
+        """Plan one query, given those that are open: a pure function of all three."""
+        ...
+
+    def take(self, task: Task, state: Any, plan: Plan, answer: Vector | None) -> tuple[Any, Outcome]:
+        """Read the answer to one of them (None where the follower failed) and return the next state."""
+        ...
+
+
+@runtime_checkable
 class Certifiable(Protocol):
     """A solver that knows on which scale to certify the point it ended in."""
 

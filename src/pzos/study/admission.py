@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -25,13 +25,13 @@ def _check_given(faults: Faults, answers: Any, known: Any) -> None:
         answers.check(faults, known)
 
 
-def check_address(query: Query | Response, asked: Sequence[Query], step: int) -> None:
+def check_address(query: Query | Response, own_of: Callable[[Query], Query | None]) -> None:
     """Refuse what is no query, and a query of another study that happens to have an open address."""
     if not isinstance(query, Query | Response):
         raise InvalidAnswer(f"query = {shown(query)}: expected a Query; pass one that study.ask() returned")
-    if not isinstance(query, Query) or query.step != step or not 0 <= query.index < len(asked):
+    own = own_of(query) if isinstance(query, Query) else None
+    if own is None or not isinstance(query, Query):
         return
-    own = asked[query.index]
     if query is not own and not np.array_equal(query.x, own.x):
         raise InvalidAnswer(
             f"query {query.step}.{query.index}: x is another point than this study asks about: expected one of its own "

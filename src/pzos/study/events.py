@@ -7,7 +7,7 @@ point with other last bits; then the stored point is taken, and the difference i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple, Protocol, overload
 
 import numpy as np
@@ -16,6 +16,8 @@ from pzos.base.errors import InvalidInput
 from pzos.base.frames import as_array, as_bytes
 from pzos.base.types import CACHED_SECONDS, Purpose, Query, Response, Vector, all_finite
 
+#: (the query asked now, the point it was asked at then, their relative difference)
+Differs = Callable[[Query, Vector, float], None]
 _AT_ITERATE = (Purpose.ITERATE, Purpose.MONITOR)
 _PURPOSES = {purpose.value: purpose for purpose in Purpose}
 _MONITOR = Purpose.MONITOR.value
@@ -94,6 +96,10 @@ class Keeper(Protocol):
         """Hear of the queries of a batch when it is opened."""
         ...
 
+    def issued(self, query: Query) -> None:
+        """Hear of a query that has a number of its own; it is kept before the next answer is."""
+        ...
+
     def append(self, query: Query, response: Response, elapsed: float) -> None:
         """Return when the answer is safe, or raise; one that is kept already is not kept twice."""
         ...
@@ -139,6 +145,23 @@ def without(events: Sequence[Event], step: int, index: int) -> list[Event]:
             left.append(event)
         elif event.response is not None:
             left.append(event._replace(aside=since))
+    return left
+
+
+def without_later(events: Sequence[Event], step: int, index: int) -> list[Event]:
+    """Return the same for a study whose answers come in any order: later is what was asked after it was told."""
+    at = place_of(events, step, index)
+    if at is None:
+        raise InvalidInput(f"query {step}.{index}: has no answer that could be taken back: expected an answered query")
+    if events[at].aside is not None:
+        return [*events[:at], *events[at + 1 :]]
+    before = {event.query.step for event in events[:at] if event.aside is None}
+    left = list(events[:at])
+    for event in events[at + 1 :]:
+        if event.aside is not None or (event.response is not None and event.query.step in before):
+            left.append(event)
+        elif event.response is not None:
+            left.append(event._replace(aside=step))
     return left
 
 

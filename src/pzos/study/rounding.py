@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from pzos.base.types import Vector
 from pzos.methods.estimators import Answers, Plan
-from pzos.methods.solver import AnySolver, State, Task, begin
+from pzos.methods.solver import AnySolver, Proposing, State, Task, begin
 from pzos.problem.leader import Leader
 from pzos.study.events import difference
 
@@ -25,7 +25,7 @@ from pzos.study.events import difference
 LAST_DIGITS = 1e-13
 _TRIALS = 64
 #: Rounding explains a difference if it was seen to make one at least this part as large.
-_WITHIN_REACH = 0.01
+WITHIN_REACH = 0.01
 _LENGTHS = 6
 #: How many steps are taken again at most: 1, 2, 4, ... in turn, because a choice may show long after it was made.
 STEPS_AGAIN = 1 << (_LENGTHS - 1)
@@ -43,7 +43,7 @@ class Step(NamedTuple):
 def shaken_points(solver: AnySolver, task: Task, steps: Sequence[Step], size: float) -> Iterator[tuple[Vector, ...]]:
     """Yield what ``solver`` would ask after these steps (none: at the start), for several changes of ``size``."""
     for trial in range(_TRIALS):
-        shaky = replace(task, known=replace(task.known, leader=_shaken_leader(task.known.leader, size, trial)))
+        shaky = _shaken_task(task, size, trial)
         again = steps[-(1 << trial % _LENGTHS) :]
         state = again[0].state if again else begin(solver, shaky)
         for _, taken, answers in again:
@@ -55,6 +55,19 @@ def shaken_points(solver: AnySolver, task: Task, steps: Sequence[Step], size: fl
         else:
             plan = solver.ask(shaky, state)
         yield plan.points
+
+
+def shaken_proposals(
+    solver: Proposing, task: Task, taken: Sequence[Step], state: State, pending: Sequence[Plan], size: float
+) -> Iterator[Vector]:
+    """Yield where ``solver`` would ask next while ``pending`` are open, if the answers ``taken`` were changed so."""
+    for trial in range(_TRIALS):
+        shaky = _shaken_task(task, size, trial)
+        again = taken[-(1 << trial % _LENGTHS) :]
+        moved = again[0].state if again else state
+        for _, plan, (answer,) in again:
+            moved, _ = solver.take(shaky, moved, plan, None if answer is None else shaken(answer, size, trial))
+        yield solver.propose(shaky, moved, pending).points[0]
 
 
 def could_move(
@@ -69,7 +82,7 @@ def could_move(
 ) -> bool:
     """Tell whether changes of ``size`` in these steps move point ``index`` of those asked now nearly as far as that."""
     for others in shaken_points(solver, task, steps, size):
-        if len(others) != len(points) or difference(others[index], points[index], scale) > _WITHIN_REACH * apart:
+        if len(others) != len(points) or difference(others[index], points[index], scale) > WITHIN_REACH * apart:
             return True
     return False
 
@@ -95,6 +108,10 @@ def standing_at(x: Vector, plan: Any, state: Any) -> tuple[Any, Any]:
     else:
         return plan, state
     return replace(plan, x=x) if getattr(plan, "x", None) is state.x else plan, moved
+
+
+def _shaken_task(task: Task, size: float, trial: int) -> Task:
+    return replace(task, known=replace(task.known, leader=_shaken_leader(task.known.leader, size, trial)))
 
 
 def _shaken_leader(leader: Leader, size: float, trial: int) -> Leader:

@@ -13,7 +13,8 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from pzos.answers.oracle import Oracle
@@ -72,18 +73,18 @@ class CtrlC:
             self._listening = False
 
 
-def iterate(study: Study, oracle: Oracle) -> Iterator[Record]:
-    """Drive a study to its end, yielding one record per step.
+def iterate(study: Study, oracle: Oracle, workers: Callable[[], int] = lambda: 1) -> Iterator[Record]:
+    """Drive a study to its end, yielding one record per step; ``workers`` says how many may be kept busy at a time.
 
     Progress bars, logging, early stopping and live plots are consumers of this generator.
     """
-    return _records(study, oracle, CtrlC())
+    return _records(study, oracle, CtrlC(), workers)
 
 
-def _records(study: Study, oracle: Oracle, ctrl_c: CtrlC) -> Iterator[Record]:
+def _records(study: Study, oracle: Oracle, ctrl_c: CtrlC, workers: Callable[[], int]) -> Iterator[Record]:
     oracle.judge = study.check
     while queries := study.ask():
-        answers = _answers(oracle, queries)
+        answers = _answers(oracle, queries) if study.order == "asked" else _one_by_one(study, oracle, queries, workers)
         while (together := ctrl_c.next(answers)) is not None:
             if len(together) > 1:
                 with contextlib.suppress(InvalidAnswer):  # said below, when the one at fault is received
@@ -107,12 +108,25 @@ def _answers(oracle: Oracle, queries: list[Query]) -> Iterator[list[Response]]:
             yield [response]
 
 
-def drive(study: Study, oracle: Oracle, *, progress: bool | None = None) -> Result:
+def _one_by_one(
+    study: Study, oracle: Oracle, queries: list[Query], workers: Callable[[], int]
+) -> Iterator[list[Response]]:
+    """Have the open queries answered, and one more whenever a worker is free; nothing waits for anything else."""
+    waiting = deque(queries)
+    for response in oracle.answer_all(lambda: waiting.popleft() if waiting else study.ask_one(), workers):
+        yield [response]
+        if study.finished:  # what is still being computed is of no use any more
+            return
+
+
+def drive(
+    study: Study, oracle: Oracle, *, progress: bool | None = None, workers: Callable[[], int] = lambda: 1
+) -> Result:
     """Exhaust :func:`iterate` and return the result; Ctrl-C ends the study where it is."""
     logger.debug("start: %s, %r, %r", study.known.name or "unnamed problem", study.solver, study.limits)
     with CtrlC() as ctrl_c:
         try:
-            for _ in watched(_records(study, oracle, ctrl_c), study, progress):
+            for _ in watched(_records(study, oracle, ctrl_c, workers), study, progress):
                 pass
         except KeyboardInterrupt:
             ctrl_c.heard = True

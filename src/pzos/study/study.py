@@ -8,15 +8,13 @@ command line, experiments) drives this same object.
 from __future__ import annotations
 
 import os
-import time
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from math import inf
-from typing import Any, Self
+from typing import Any, Literal, Self, cast
 
 import numpy as np
-import numpy.typing as npt
 
 from pzos.answers.table import Answers
 from pzos.base.checks import Faults, one_of
@@ -24,25 +22,27 @@ from pzos.base.errors import InvalidAnswer, InvalidInput, InvalidLeader
 from pzos.base.keys import Keys
 from pzos.base.types import CACHED_SECONDS, Purpose, Query, Response, Vector, all_finite
 from pzos.methods.estimators import Plan
-from pzos.methods.solver import SOLVER, AnySolver, Certifying, Informed, Outcome, State, Stop, Task, begin
+from pzos.methods.solver import SOLVER, AnySolver, Certifying, Informed, Outcome, Proposing, State, Stop, Task, begin
 from pzos.problem.problem import Known
-from pzos.study.admission import check_address, check_answer, check_known, check_same, check_taken, told_vector
+from pzos.study.admission import check_address, check_answer, check_known, check_same, check_taken
+from pzos.study.boundary import Boundary
 from pzos.study.collected import Collected, taken_up
-from pzos.study.events import Event, Events, Keeper, Row, closes, difference, event_of, rows_of, usual_answers
+from pzos.study.events import Differs, Event, Events, Keeper, Row, closes, difference, event_of, rows_of, usual_answers
 from pzos.study.limits import Limits
 from pzos.study.result import Ledger, Record, Result, Trace
 from pzos.study.rounding import LAST_DIGITS, STEPS_AGAIN, Step, could_move, standing_at
 from pzos.study.standing import returned, selection_for
 
+Order = Literal["asked", "told"]
 _UNKNOWN = float("nan")
 _EMPTY: Vector = np.empty(0)
 _KNOWN_BY_SOLVER = (Purpose.ITERATE, Purpose.TRIAL)
-#: (the query asked now, the point it was asked at then, their relative difference)
-_Differs = Callable[[Query, Vector, float], None]
 _MONITOR = one_of((True, False))
+#: Whether answers are taken batch by batch, as they were asked for, or each whenever it is told.
+ORDER = one_of(("asked", "told"), "leave it out to wait for every answer of a batch")
 
 
-class Study:
+class Study(Boundary):
     """Ask and tell, by hand or by a loop; the same bits either way.
 
     >>> import numpy as np, pzos
@@ -57,8 +57,17 @@ class Study:
 
     ``monitor`` asks one further query per step where the solver itself does not learn F at its iterate, and one
     at the end; those are counted apart. Without any limit a study ends after 1000 steps. ``answers`` are known before
-    the first query, to a solver that can use them.
+    the first query, to a solver that can use them. With ``order="told"`` a query is to be had at any time
+    (:meth:`ask_one`), from a solver that can propose; any other waits for its batches.
     """
+
+    def __new__(cls, known: Any, solver: Any, *, order: Any = "asked", **_: Any) -> Self:
+        """Make the kind of study that takes answers in this order."""
+        if order == "told" and isinstance(solver, Proposing):
+            from pzos.study.in_any_order import InAnyOrder
+
+            return cast("Self", super().__new__(InAnyOrder))
+        return super().__new__(cls)
 
     def __init__(
         self,
@@ -72,6 +81,7 @@ class Study:
         target: float | None = None,
         failure_rate: float | None = None,
         monitor: bool = True,
+        order: Order = "asked",
         answers: Answers | None = None,
     ) -> None:
         faults = Faults("Study")
@@ -80,14 +90,16 @@ class Study:
         limits = faults.made(Limits, steps, queries, seconds, target, failure_rate)
         keys = faults.made(Keys, seed)
         _MONITOR.note(faults, "monitor", monitor)
+        ORDER.note(faults, "order", order)
         faults.raise_if_any()
         self.known = known
         self.limits = limits
         self.monitor = monitor
+        self.order: Order = order if isinstance(solver, Proposing) else "asked"
         self.answers, self.configured = answers, solver
         self.solver, self.task = taken_up(solver, Task(known, keys), answers)
         self._keeper: Keeper | None = None
-        self._differs: _Differs | None = None
+        self._differs: Differs | None = None
         self._replaying = False
         self._replay_limits = replace(limits, seconds=inf)
         self._begin()
@@ -112,13 +124,14 @@ class Study:
         self._open_step = -1
         self._answers: list[Response | None] = []
         self._missing = 0
+        self._handed_out = set()
         self._step = 0
         self._ledger = Ledger()
         self._response_shape: tuple[int, ...] = ()
         self._final_value = _UNKNOWN
         self._collected = Collected()
         self._selected = selection_for(self.task, self.state)
-        self._start = time.perf_counter()
+        self.set_clock(0.0)
 
     @classmethod
     def open(
@@ -141,48 +154,7 @@ class Study:
         attach(study := cls(known, solver, **settings), path, read_only=read_only, any_version=any_version)
         return study
 
-    def close(self) -> None:
-        """Close the file of a durable study; a study in memory has nothing to close."""
-        if self._keeper is not None:
-            self._keeper.close(self.stop.value if self._finished else "")
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
     # ---- asking -------------------------------------------------------------------------------------------
-
-    @property
-    def done(self) -> bool:
-        """Whether there is nothing left to ask."""
-        self.ask()
-        return self._finished
-
-    @property
-    def stop(self) -> Stop:
-        """Why the study ended, or RUNNING."""
-        return self._selected.ended(self._stop or Stop.RUNNING)
-
-    @property
-    def step(self) -> int:
-        """How many steps are closed."""
-        return self._step
-
-    @property
-    def finished(self) -> bool:
-        """Whether the study has ended; unlike :attr:`done` this opens no batch."""
-        return self._finished
-
-    @property
-    def elapsed(self) -> float:
-        """How many seconds the study has been going."""
-        return time.perf_counter() - self._start
-
-    def set_clock(self, elapsed: float) -> None:
-        """Go on as if ``elapsed`` seconds had passed since the start (earlier sessions count)."""
-        self._start = time.perf_counter() - elapsed
 
     def ask(self) -> list[Query]:
         """Return the open queries, none if the study is over. Asking again gives the same, less those answered."""
@@ -214,8 +186,12 @@ class Study:
         limits = self.limits
         if limits.target is not None and self._selected.reaches(limits.target):
             return Stop.TARGET
-        reached = limits.reached(self._step, self.queries, self.elapsed, self.failures, self.monitoring)
+        reached = limits.reached(*self._counted(), self.elapsed, self.failures, self.monitoring)
         return reached or self.solver.stop(self.task, self.state)
+
+    def _counted(self) -> tuple[int, int]:
+        """Return how many steps and queries count against the limits."""
+        return self._step, self.queries
 
     def _open_batch(self, plan: Plan | None) -> None:
         """Hand out what is planned, or end the study."""
@@ -262,21 +238,10 @@ class Study:
 
     # ---- telling ------------------------------------------------------------------------------------------
 
-    def tell(
-        self, query: Query | Response, y: npt.ArrayLike, *, gap: float = _UNKNOWN, seconds: float = _UNKNOWN
-    ) -> Record | None:
-        """Take the answer y to ``query``, in any order; returns the record if this closed a step.
-
-        The same answer twice is ignored. A different one, one to a query that is not open, a wrong shape or a
-        number that is not finite is an error, and changes nothing.
-        """
-        check_address(query, self._open, self._open_step)
-        return self.receive(Response(query.step, query.index, told_vector(query, y), gap, seconds))
-
-    def fail(self, query: Query | Response, reason: str) -> Record | None:
-        """Record that ``query`` will get no answer; the solver goes on with the answers there are."""
-        check_address(query, self._open, self._open_step)
-        return self.receive(Response(query.step, query.index, _EMPTY, failure=reason or "no reason given"))
+    def _own(self, address: Query | Response) -> Query | None:
+        """Return the open query that has this address."""
+        known = address.step == self._open_step and 0 <= address.index < len(self._open)
+        return self._open[address.index] if known else None
 
     def receive(self, response: Response) -> Record | None:
         """Take a response as an oracle gives it (its array is kept, not copied, and made read-only).
@@ -335,7 +300,9 @@ class Study:
         """Refuse an answer that could not be taken; changes nothing, so that whoever asked may ask once more."""
         if not response.failure:
             check_answer(response, self._response_shape)
-            check_taken(self.known, self.state.x, self._open[response.index], response.y)
+            own = self._own(response)
+            if own is not None:
+                check_taken(self.known, self.state.x, own, response.y)
 
     def keep_together(self, responses: list[Response]) -> None:
         """Keep answers that came as one, all or none of them; each is still to be received."""
@@ -351,7 +318,7 @@ class Study:
         that were asked for on its ground are known: to a solver that learns from answers anywhere, and to every solver
         that asks at one of their points again. A study in memory remembers the answers of the open batch only.
         """
-        check_address(query, self._open, self._open_step)
+        check_address(query, self._own)
         if self._keeper is not None:
             left = self._keeper.withdraw(query.step, query.index, why)
             self._begin()
@@ -441,17 +408,12 @@ class Study:
 
     # ---- keeping and replaying ----------------------------------------------------------------------------
 
-    @property
-    def journal(self) -> Keeper | None:
-        """Where answers are kept, if they are."""
-        return self._keeper
-
     def keep(self, keeper: Keeper) -> None:
         """Write every answer from now on to ``keeper`` before it is taken."""
         self._keeper = keeper
         keeper.asked([query for query in self._open if self._answers[query.index] is None])
 
-    def replay(self, events: Iterable[Event], differs: _Differs | None = None, *, whole: bool = False) -> float:
+    def replay(self, events: Iterable[Event], differs: Differs | None = None, *, whole: bool = False) -> float:
         """Rebuild a fresh study from what was kept of it, in any order; returns the largest :attr:`difference`.
 
         Answers belong to the points they were asked at: where this study computes other bits, the stored point is

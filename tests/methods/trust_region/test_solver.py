@@ -215,8 +215,7 @@ def test_several_points_per_step_where_workers_allow():
         sizes.append(len({query.x.tobytes() for query in queries}))
         for query in queries:
             study.tell(query, pzos.testing.answer(problem, query))
-    assert sizes[0] == 1
-    assert sizes[1:].count(4) >= len(sizes) - 2  # one step may repeat a query, to see whether the followers are noisy
+    assert sizes == [4] * 12
     np.testing.assert_allclose(study.state.x, optimum, atol=1e-2)
 
 

@@ -132,7 +132,7 @@ class FrontSolver:
         number = best.number
         if state.step <= _FIRST * len(self.leaders):
             number = (state.step - 1) % len(self.leaders)
-        alone = self.within.ask(self._task(task, state, number), self._region(task, state, number))
+        alone = self.within.planned(self._task(task, state, number), self._region(task, state, number))
         further = self._further(state, looked, alone.points[0])
         points, purposes = (alone.points[0], *further), (alone.purposes[0],) + (Purpose.TRIAL,) * len(further)
         promises = tuple((one.number, one.promise) for one in looked)

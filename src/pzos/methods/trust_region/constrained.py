@@ -8,7 +8,7 @@ from looking around to judging a step, is :class:`CompositeTrustRegion` at work 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from statistics import NormalDist
 from typing import ClassVar
@@ -39,6 +39,7 @@ from pzos.methods.trust_region.subproblem import Move
 from pzos.problem.outcomes import RISK, SPANNED, Outcomes
 from pzos.problem.problem import Known
 
+_Judged = Callable[[Task, RegionState, Plan, Answers], tuple[RegionState, Outcome]]
 _REGION = instance_of(CompositeTrustRegion, "a CompositeTrustRegion", "try CompositeTrustRegion()")
 #: The least price of a violation; a price that turns out needless is halved from step to step.
 _LEAST_PRICE = 1.0
@@ -46,7 +47,7 @@ _LEAST_PRICE = 1.0
 _WORTH = 0.25
 #: So many deviations are believed before any was seen, so much is forgotten from trial to trial, and one that is larger
 #: counts as this.
-_BELIEF, _KEPT, _LARGEST = 2.0, 0.9, 5.0
+_BELIEF, _KEPT, _LARGEST = 1.0, 0.9, 5.0
 _WARIEST = 2.0
 
 
@@ -69,9 +70,9 @@ class ConstrainedState:
 
     @property
     def caution(self) -> float:
-        """Return how large the deviations of the model have turned out, in its own units: its margins are as wide."""
+        """Return by which factor the model was off at earlier trials, at least 1: margins are wider by it."""
         squares, count = self.surprises
-        return min(float(np.sqrt((_BELIEF + squares) / (_BELIEF + count))), _WARIEST)
+        return min(max(float(np.sqrt((_BELIEF + squares) / (_BELIEF + count))), 1.0), _WARIEST)
 
     @property
     def x(self) -> Vector:
@@ -111,9 +112,9 @@ class _OnMerit(CompositeTrustRegion):
 
     __slots__ = ()
 
-    def _move(self, task: Task, state: RegionState, model: ResponseModel, radius: float) -> Move:
+    def move_within(self, task: Task, state: RegionState, model: ResponseModel, radius: float) -> Move:
         if not isinstance(task, MeritTask):
-            return CompositeTrustRegion._move(self, task, state, model, radius)
+            return CompositeTrustRegion.move_within(self, task, state, model, radius)
         on = OnModel(task.problem, task.outcomes, task.scales, model)
         region = looking.region_of(task, state, radius)
         return elastic_move(on, region, max(_LEAST_PRICE, 0.5 * task.mu), self.iterations, task.quantile)
@@ -164,19 +165,38 @@ class ConstrainedTrustRegion:
         """Stop as the trust region on the merit does."""
         return self._region.stop(task, state.region)
 
-    def ask(self, task: Task, state: ConstrainedState) -> TrialPlan:
+    def ask(self, task: Task, state: ConstrainedState) -> Plan:
         """Plan where cost and constraints on the model say, or wherever the trust region has to look."""
         return self._region.ask(self._on_merit(task, state), state.region)
+
+    def propose(self, task: Task, state: ConstrainedState, pending: Sequence[Plan]) -> Plan:
+        """Plan one query more while others are open."""
+        return self._region.propose(self._on_merit(task, state), state.region, pending)
 
     def tell(
         self, task: Task, state: ConstrainedState, plan: Plan, answers: Answers
     ) -> tuple[ConstrainedState, Outcome]:
         """Judge the step by the merit it was planned with, then stand at the lowest merit of all answers."""
+        return self._told(task, state, plan, answers, self._region.tell)
+
+    def take(
+        self, task: Task, state: ConstrainedState, plan: Plan, answer: Vector | None
+    ) -> tuple[ConstrainedState, Outcome]:
+        """Take the answer to a query that was proposed, in any order."""
+
+        def judged(task: Task, region: RegionState, plan: Plan, answers: Answers) -> tuple[RegionState, Outcome]:
+            return self._region.take(task, region, plan, answers[0])
+
+        return self._told(task, state, plan, (answer,), judged)
+
+    def _told(
+        self, task: Task, state: ConstrainedState, plan: Plan, answers: Answers, judged: _Judged
+    ) -> tuple[ConstrainedState, Outcome]:
         plan = of_kind(TrialPlan, plan)
         move = plan.move
         if isinstance(move, ElasticMove):
             state = _rebased(task, replace(state, mu=move.mu))
-        region, outcome = self._region.tell(self._on_merit(task, state), state.region, plan, answers)
+        region, outcome = judged(self._on_merit(task, state), state.region, plan, answers)
         state = replace(state, region=region)
         if region.history is None:
             return state, outcome

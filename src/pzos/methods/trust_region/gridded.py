@@ -136,16 +136,6 @@ def untold_near(task: Task, state: RegionState, grid: Grid, x: Vector, others: I
     return x
 
 
-def all_untold(
-    task: Task, state: RegionState, grid: Grid, first: Vector, further: Iterable[Vector]
-) -> tuple[Vector, ...]:
-    """Return further points as different points of the grid, none of which was told."""
-    points = [first]
-    for x in further:
-        points.append(untold_near(task, state, grid, x, points))
-    return tuple(points[1:])
-
-
 def surrounded(task: Task, state: RegionState, grid: Grid) -> bool:
     """Tell whether every neighbour of the centre was told, on a grid with no free entry."""
     return grid.full and all(state.knows(x) for x in grid.neighbours(state.x, task.known.domain))

@@ -9,6 +9,7 @@ Far fewer queries than the paper's methods, but no theorem: certify the end poin
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, NamedTuple
 
@@ -17,21 +18,14 @@ import numpy as np
 from pzos.base.checks import Faults, check_fields, checked, one_of, positive, whole
 from pzos.base.keys import Role
 from pzos.base.threads import one_blas_thread
-from pzos.base.types import LeaderValue, Purpose, Vector
+from pzos.base.types import LeaderValue, Vector
 from pzos.methods.estimators import Answers, Plan, of_kind
 from pzos.methods.response_model.fit import Shape
 from pzos.methods.response_model.history import first
 from pzos.methods.response_model.response import ResponseModel
 from pzos.methods.solver import Foresight, Outcome, Stop, Task, Told
-from pzos.methods.trust_region import looking
-from pzos.methods.trust_region.gridded import (
-    all_untold,
-    grid_of,
-    smallest_radius,
-    surrounded,
-    trial_on_grid,
-    untold_near,
-)
+from pzos.methods.trust_region import looking, proposing
+from pzos.methods.trust_region.gridded import grid_of, smallest_radius, surrounded, trial_on_grid, untold_near
 from pzos.methods.trust_region.judging import findings, judged, moved_to
 from pzos.methods.trust_region.recalling import best_told, recalled
 from pzos.methods.trust_region.state import (
@@ -123,7 +117,17 @@ class CompositeTrustRegion:
     # ---- asking -------------------------------------------------------------------------------------------
 
     @one_blas_thread()
-    def ask(self, task: Task, state: RegionState) -> TrialPlan:
+    def ask(self, task: Task, state: RegionState) -> Plan:
+        """Plan one query, or a batch of them."""
+        return self.planned(task, state) if self.batch == 1 else proposing.together(self, task, state, self.batch)
+
+    @one_blas_thread()
+    def propose(self, task: Task, state: RegionState, pending: Sequence[Plan]) -> Plan:
+        """Plan one query more while others are open."""
+        asked = [of_kind(TrialPlan, plan) for plan in pending]
+        return next(proposing.proposals(self, task, state, asked))
+
+    def planned(self, task: Task, state: RegionState, rivals: proposing.Rivals | None = None) -> TrialPlan:
         """Plan the model's minimiser; or x0, a query beside another, or one where the model knows nothing."""
         history = state.history
         if history is None:
@@ -135,21 +139,22 @@ class CompositeTrustRegion:
             return self._asked_again(task, state, Kind.REPEAT, state.x)
         if state.surprise is not None and beside:
             return self._asked_again(task, state, Kind.CHECK, state.surprise)
-        rivals = models(task, state, self.points, state.shapes, state.priors, state.step % _REFIT == 0)
+        rivals = self.rivals(task, state) if rivals is None else rivals
         model = rivals[state.shapes[0]]
         query = self._query(task, state, model)
         if state.exact is not False and state.knows(query.point):
             query = query._replace(kind=Kind.PROBE, point=looking.anywhere(task, state))
         if grid is not None:
             query = self._on_grid(task, state, model, grid, query)
-        further = self._further(task, state, model, query.point)
-        if grid is not None:
-            further = all_untold(task, state, grid, query.point, further)
-        purposes = (query.kind.purpose,) + (Purpose.TRIAL,) * len(further)
         predictions = {shape: rival.clipped(query.point) for shape, rival in rivals.items()}
         priors = {shape: rival.prior for shape, rival in rivals.items()}
         deviation = model.deviation(query.point)
-        return TrialPlan((query.point, *further), purposes, query.kind, query.move, predictions, priors, deviation)
+        purposes = (query.kind.purpose,)
+        return TrialPlan((query.point,), purposes, query.kind, query.move, predictions, priors, deviation)
+
+    def rivals(self, task: Task, state: RegionState) -> dict[Shape, ResponseModel]:
+        """Return the models of all structures that compete, the one that makes the next step first."""
+        return models(task, state, self.points, state.shapes, state.priors, state.step % _REFIT == 0)
 
     def _asked_again(self, task: Task, state: RegionState, kind: Kind, x: Vector) -> TrialPlan:
         return TrialPlan((looking.beside(task, state, x),), (kind.purpose,), kind)
@@ -167,7 +172,7 @@ class CompositeTrustRegion:
         """Return what the next query is for, and where: most often the minimiser of the model."""
         if model.factor is not None and looking.looks_far(task, state):
             return _Query(Kind.LOOK, looking.far_look(task, state, self.points))
-        move = self._move(task, state, model, state.radius)
+        move = self.move_within(task, state, model, state.radius)
         doubt = looking.doubt_of(task, state, model)
         free = state.shapes[0] is Shape.FREE and state.unstructured
         unseen = looking.unseen_direction(task, state, model, move, doubt) if free else None
@@ -181,7 +186,8 @@ class CompositeTrustRegion:
             move = self._hopeful(task, state, model, move, doubt)
         return _Query(Kind.TRIAL, move.x, move)
 
-    def _move(self, task: Task, state: RegionState, model: ResponseModel, radius: float) -> Move:
+    def move_within(self, task: Task, state: RegionState, model: ResponseModel, radius: float) -> Move:
+        """Return the minimiser of the model within this radius of the centre."""
         known, region = task.known, looking.region_of(task, state, radius)
         objective = on_model(known.leader, known.sign, model)
         if model.kinked:
@@ -205,26 +211,23 @@ class CompositeTrustRegion:
         x = minimise(lowered, region, self.iterations, start).x
         return Move(x, objective(state.x)[0] - objective(x)[0], region.size(x))
 
-    def _further(self, task: Task, state: RegionState, model: ResponseModel, x: Vector) -> tuple[Vector, ...]:
-        """Return batch - 1 more points: minimisers for other radii, probes where those coincide."""
-        points = [x]
-        for index in range(1, self.batch):
-            factor = 2.0 ** (-(index + 1) // 2) if index % 2 else 2.0 ** (index // 2)
-            other = self._move(task, state, model, factor * state.radius).x
-            region = looking.region_of(task, state)
-            apart = min(replace(region, centre=point).size(other) for point in points)
-            if min(apart, region.size(other)) < 1e-2 * state.radius:
-                other = looking.probe(task, state, model, index)
-            points.append(other)
-        return tuple(points[1:])
-
     # ---- telling ------------------------------------------------------------------------------------------
 
     @one_blas_thread()
     def tell(self, task: Task, state: RegionState, plan: Plan, answers: Answers) -> tuple[RegionState, Outcome]:
         """Take the answers into the history, judge the step, and move if F is lower there."""
-        plan = of_kind(TrialPlan, plan)
+        if isinstance(plan, proposing.Together):
+            return proposing.told_together(self, task, state, plan, answers)
         told = [(x, y) for x, y in zip(plan.points, answers, strict=True) if y is not None]
+        return self.concluded(task, state, of_kind(TrialPlan, plan), told)
+
+    @one_blas_thread()
+    def take(self, task: Task, state: RegionState, plan: Plan, answer: Vector | None) -> tuple[RegionState, Outcome]:
+        """Take the answer to a query that was proposed, in any order."""
+        return proposing.taken(self, task, state, of_kind(proposing.Proposal, plan), answer)
+
+    def concluded(self, task: Task, state: RegionState, plan: TrialPlan, told: Told) -> tuple[RegionState, Outcome]:
+        """Return what follows from an answer that came in turn, or from none."""
         if not told:
             radius = 0.5 * state.radius
             failed = replace(state, step=state.step + 1, radius=radius, failed=state.failed + 1)
@@ -286,13 +289,13 @@ class CompositeTrustRegion:
 
     def minimiser(self, task: Task, state: RegionState, model: ResponseModel) -> Move:
         """Return where f on the model is lowest inside the trust region."""
-        return self._move(task, state, model, state.radius)
+        return self.move_within(task, state, model, state.radius)
 
     def outlook(self, task: Task, state: RegionState) -> tuple[Vector, ResponseModel]:
         """Return where f on the model is lowest, as far as a few trust regions reach, and the model."""
         (model,) = models(task, state, self.points, (state.contest.winner,), state.priors).values()
         for _ in range(_REGIONS):
-            move = self._move(task, state, model, state.radius)
+            move = self.move_within(task, state, model, state.radius)
             state = replace(state, x=move.x)
             if move.size < 0.9 * state.radius:
                 break

@@ -119,11 +119,11 @@ _NO_CONTEST = Contest((Shape.FREE,), Shape.FREE, (0.0,))
 class RegionState:
     """Everything told so far and what was concluded from it; ``x`` is the centre, the best point known.
 
-    ``first`` is F at x0; no trust radius is below ``floor``, and gains up to ``least_gain`` are none. ``exact`` is None
-    until a query beside another showed whether the followers are noisy; ``suspect`` asks for one. ``jumps`` is the
-    variance within the steps in which answers move, ``blur`` what contradictions among them showed; ``surprise`` is
-    where an answer was off by ``miss``, and has to be asked for once more; ``wrong`` counts those that were.
-    ``plateaus`` says that an answer equal to the one before was right.
+    ``first`` is F at x0, ``early`` are answers that came before the one at x0; no trust radius is below ``floor``, and
+    gains up to ``least_gain`` are none. ``exact`` is None until a query beside another showed whether the followers are
+    noisy; ``suspect`` asks for one. ``jumps`` is the variance within the steps in which answers move, ``blur`` what
+    contradictions among them showed; ``surprise`` is where an answer was off by ``miss``, and has to be asked for once
+    more; ``wrong`` counts those that were. ``plateaus`` says that an answer equal to the one before was right.
     ``losses`` are trials that failed, ``flat`` answers that did not move, ``idle`` and ``quiet`` steps of little gain;
     ``settled`` says that the model promises nothing more.
     """
@@ -133,6 +133,7 @@ class RegionState:
     first: float = _NAN
     step: int = 0
     history: History | None = None
+    early: tuple[tuple[Vector, Vector], ...] = ()
     centre: int = 0
     radius: float = _NAN
     scale: float = _NAN

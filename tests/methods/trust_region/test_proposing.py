@@ -1,0 +1,152 @@
+"""Several queries at once: what is asked while others are open, and answers that come out of turn."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings, strategies as st
+
+import pzos
+from pzos.base.keys import Keys
+from pzos.methods.solver import Proposing, Task
+from pzos.methods.trust_region.proposing import unseen
+from pzos.methods.trust_region.solver import CompositeTrustRegion
+from pzos.methods.trust_region.state import Kind
+
+SOLVER = CompositeTrustRegion()
+
+
+def curved(n=6, m=4, domain=None, seed=0):
+    """Return a problem with a smooth response without structure."""
+    rng = np.random.default_rng(seed)
+    A, t = rng.standard_normal((m, n)) / np.sqrt(n), rng.standard_normal(m)
+    leader = pzos.leader_from_functions(
+        lambda x, y: float(((y - t) ** 2).sum() + 0.1 * x @ x), lambda x, y: 0.2 * x, lambda x, y: 2 * (y - t)
+    )
+    return pzos.Problem(leader, lambda x: np.tanh(A @ x) + 0.3 * (A @ x), np.full(n, 0.2), domain)
+
+
+def answered(problem, plan):
+    return np.asarray(problem.follower.respond(plan.points[0], None))
+
+
+def play(problem, order, workers, solver=SOLVER, failing=()):
+    """Return the state after answers to proposals in the order that ``order`` chooses, and all that was asked."""
+    task = Task(problem.known(), Keys(0))
+    state, pending, asked = solver.init(task), [], []
+    for turn, choice in enumerate(order):
+        while len(pending) < workers:
+            pending.append(solver.propose(task, state, pending))
+            asked.append(pending[-1])
+        plan = pending.pop(choice % len(pending))
+        state, outcome = solver.take(task, state, plan, None if turn in failing else answered(problem, plan))
+        assert outcome.x is plan.points[0]
+    return state, asked
+
+
+def test_the_default_proposes_and_others_do_not():
+    assert isinstance(SOLVER, Proposing)
+    assert not isinstance(pzos.PZOS(), Proposing)
+
+
+def test_one_worker_asks_what_the_method_asks_alone():
+    problem = curved()
+    task = Task(problem.known(), Keys(0))
+    alone = SOLVER.init(task)
+    state, asked = play(problem, [0] * 30, 1)
+    for plan in asked:
+        own = SOLVER.ask(task, alone)
+        assert own.points[0].tobytes() == plan.points[0].tobytes()
+        alone, _ = SOLVER.tell(task, alone, own, [answered(problem, own)])
+    assert alone.x.tobytes() == state.x.tobytes()
+    assert alone.radius == state.radius
+
+
+@settings(max_examples=6, deadline=None)
+@given(st.lists(st.integers(0, 7), min_size=8, max_size=16), st.integers(2, 8), st.sets(st.integers(0, 15), max_size=3))
+def test_answers_in_any_order_give_one_state_that_holds_them_all(order, workers, failing):
+    problem = curved()
+    state, asked = play(problem, order, workers, failing=failing)
+    again, asked_again = play(problem, order, workers, failing=failing)
+    assert [plan.points[0].tobytes() for plan in asked] == [plan.points[0].tobytes() for plan in asked_again]
+    assert state.x.tobytes() == again.x.tobytes()
+    others = [plan.points[0].tobytes() for plan in asked if plan.kind is not Kind.START]
+    assert len(set(others)) == len(others)  # only x0 is asked again, if it failed
+    if state.history is not None:
+        lowest = min(map(problem.known().leader.value, state.past.points, state.past.answers))
+        assert state.value == pytest.approx(lowest)
+
+
+def test_what_is_open_is_not_asked_again_and_the_first_is_the_step_of_one_worker():
+    problem = curved()
+    state, _ = play(problem, [0] * 20, 1)
+    task = Task(problem.known(), Keys(0))
+    plan = CompositeTrustRegion(batch=8).ask(task, state)
+    assert plan.points[0].tobytes() == SOLVER.ask(task, state).points[0].tobytes()
+    assert len({point.tobytes() for point in plan.points}) == 8
+    assert Kind.EXPLORE in {one.kind for one in plan.proposals}
+
+
+@pytest.mark.parametrize(
+    "domain", [pzos.Box(0.0, 0.5), pzos.Simplex(1.2), pzos.Ball(np.zeros(6), 0.7)], ids=lambda set_: type(set_).__name__
+)
+def test_every_proposal_lies_in_the_set(domain):
+    _, asked = play(curved(domain=domain), [3, 0, 2, 1] * 6, 4)
+    assert all(domain.contains(plan.points[0], 1e-9) for plan in asked)
+
+
+def test_every_proposal_lies_on_the_grid():
+    solver = CompositeTrustRegion(resolution=0.25)
+    _, asked = play(curved(domain=pzos.Box(-2.0, 2.0)), [1, 0, 2] * 6, 3, solver)
+    points = np.array([plan.points[0] for plan in asked[3:]])  # x0 and what is asked blindly are not
+    np.testing.assert_allclose(points / 0.25, np.round(points / 0.25), atol=1e-9)
+
+
+def test_answers_before_that_at_x0_are_not_lost():
+    problem = curved()
+    state, _ = play(problem, [3, 2, 1], 4)
+    assert state.history is None
+    assert len(state.early) == 3
+    state, _ = play(problem, [3, 2, 1, 0], 4)
+    assert state.early == ()
+    assert state.past.count == 4
+
+
+def test_eight_at_a_time_take_a_third_of_the_rounds():
+    problem = curved(15, 10)
+
+    def rounds(batch):
+        result = pzos.solve(problem, CompositeTrustRegion(batch=batch), steps=60, progress=False, certificate=False)
+        values = np.minimum.accumulate(result.trace["value"])
+        return int(np.argmax(values <= 1e-2 * values[0]))
+
+    assert 3 * rounds(8) <= rounds(1)
+
+
+def test_a_repeat_that_is_due_takes_one_slot_more():
+    problem = curved()
+    task = Task(problem.known(), Keys(0))
+    state, _ = play(problem, [0] * 12, 1)
+    calm = CompositeTrustRegion(batch=6).ask(task, replace(state, suspect=False))
+    due = CompositeTrustRegion(batch=6).ask(task, replace(state, suspect=True))
+    assert [plan.kind for plan in due.proposals].count(Kind.REPEAT) == 1
+    assert due.proposals[0].kind is Kind.REPEAT
+    assert due.points[1].tobytes() == calm.points[0].tobytes()
+
+
+@pytest.mark.parametrize("order", [[0] * 40, [2, 1, 0, 3] * 10])
+def test_noise_is_found_out(order):
+    problem, noise = curved(), np.random.default_rng(0)
+    clean = problem.follower
+    noisy = pzos.Problem(problem.leader, lambda x: clean.respond(x, None) + 0.05 * noise.standard_normal(4), problem.x0)
+    state, _ = play(noisy, order, 4)
+    assert state.rough
+
+
+def test_directions_turn_away_from_those_seen():
+    seen = np.eye(5)[:4]
+    v = unseen(np.ones(5) / np.sqrt(5.0), seen)
+    assert abs(v[4]) > 0.99
+    assert np.linalg.norm(v) == pytest.approx(1.0)
