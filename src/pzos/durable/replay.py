@@ -10,10 +10,12 @@ in the file; one beyond what rounding does (:mod:`pzos.study.rounding`) is refus
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import os
 import platform
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
 from importlib import import_module
 from importlib.metadata import version
@@ -42,6 +44,8 @@ if TYPE_CHECKING:
 #: Points that differ by more than this, relative to the largest entry of any so far, differ by more than rounding,
 #: unless the method makes that much of rounding.
 ROUNDING = 1e-6
+#: How many more objects there may be before a replay is interrupted by a search for cyclic garbage.
+_RARELY = 50_000
 
 
 _RENAMED = (
@@ -50,6 +54,18 @@ _RENAMED = (
 )
 
 
+@contextlib.contextmanager
+def _rarely_collected() -> Iterator[None]:
+    """Look for cyclic garbage less often: a long replay makes very many objects, and hardly a cycle."""
+    often, *others = gc.get_threshold()
+    gc.set_threshold(often and max(often, _RARELY), *others)
+    try:
+        yield
+    finally:
+        gc.set_threshold(often, *others)
+
+
+@_rarely_collected()
 def attach(
     study: Study,
     path: str | os.PathLike[str],
