@@ -6,7 +6,7 @@ Instances are drawn by number. Numbers from 100 up were used to fix constants; r
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -170,18 +170,19 @@ def resources(seed: int) -> Case:
     return _case("resources", seed, problem, respond, (best,))
 
 
-def smooth(seed: int) -> Case:
-    """An unstructured smooth response of 15 decisions with three constraints that the free optimum violates."""
+def smooth(seed: int, decisions: int = 15) -> Case:
+    """An unstructured smooth response with three constraints that the free optimum violates."""
     rng = Keys(seed).generator(Role.INSTANCE, 8)
-    respond = tanh_map(rng, 15, 8, 20)
-    target, x0 = respond(rng.standard_normal(15)) + 0.3 * rng.standard_normal(8), rng.standard_normal(15)
+    respond = tanh_map(rng, decisions, 8, 20)
+    target = respond(rng.standard_normal(decisions)) + 0.3 * rng.standard_normal(8)
+    x0 = rng.standard_normal(decisions)
     leader = pzos.leader_from_functions(
         lambda x, y: float(((y - target) ** 2).sum() + 0.02 * (x @ x)),
         lambda x, y: 0.04 * x, lambda x, y: 2.0 * (y - target),
     )  # fmt: skip
-    every = np.full(15, np.inf)
+    every = np.full(decisions, np.inf)
     best = unconstrained(pzos.Problem(leader, respond, x0), respond, (-every, every))
-    allowed = best + 0.5 * rng.standard_normal(15)
+    allowed = best + 0.5 * rng.standard_normal(decisions)
     rows = normal(rng, 3, 8)
     rows *= np.sign(rows @ (respond(best) - respond(allowed)))[:, None]
     limit = 0.5 * rows @ (respond(best) + respond(allowed))
@@ -192,12 +193,17 @@ def smooth(seed: int) -> Case:
     return _case("smooth", seed, problem, respond, (best, allowed))
 
 
+def small(seed: int) -> Case:
+    """One of many small problems, to count violations on."""
+    return smooth(seed, 6)
+
+
 FAMILIES: dict[str, Callable[[int], Case]] = {
     "security-10": lambda seed: security(seed, 10),
     "security-50": lambda seed: security(seed, 50),
     "routing": routing,
     "resources": resources,
-    "smooth": smooth,
+    "smooth": lambda seed: smooth(seed),
 }
 
 
@@ -374,9 +380,9 @@ def missing(method: str) -> str:
     return package if package and importlib.util.find_spec(package) is None else ""
 
 
-def first_good(asked: Asked, best: float) -> int | None:
+def first_good(case: Case, run: Mapping[str, Sequence[float]], best: float) -> int | None:
     """Return the number of the first query at a feasible point within one per cent; None if there is none."""
-    for number, (value, violation) in enumerate(zip(asked.values, asked.violations, strict=True), 1):
-        if violation <= FEASIBLE and asked.case.gap(value, best) <= WITHIN:
+    for number, (value, violation) in enumerate(zip(run["values"], run["violations"], strict=True), 1):
+        if violation <= FEASIBLE and case.gap(value, best) <= WITHIN:
             return number
     return None

@@ -226,3 +226,15 @@ def test_every_benchmark_can_be_loaded(path, monkeypatch):
             raise
         pytest.skip(f"needs {error.name}")
     assert names["__doc__"]
+
+
+def test_the_page_on_related_work_shows_what_was_measured(monkeypatch):
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    page = runpy.run_path(str(BENCHMARKS / "related.py"), run_name="loaded")
+    gaps = page["read"]()
+    assert page["TABLE"].read_text(encoding="utf-8") == page["table"](gaps) + "\n" + page["each_budget"](gaps)
+    for family in page["FAMILIES"]:
+        for method in page["METHODS"]:
+            seeds = {gap.seed for gap in gaps if (gap.family, gap.method) == (family, method)}
+            assert seeds == set(range(7)), (family, method)
+    assert set(page["METHODS"]) >= set(related.RELATED)

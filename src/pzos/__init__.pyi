@@ -33,6 +33,7 @@ from .problem.sets import (
     Simplex as Simplex,
     Whole as Whole,
 )
+from .problem.smooth import smooth_abs as smooth_abs, smooth_max as smooth_max, smooth_norm as smooth_norm
 from .problem.structure import (
     answers_between as answers_between,
     answers_nonnegative as answers_nonnegative,

@@ -182,7 +182,7 @@ def test_a_result_reads_as_a_table() -> None:
     ]
     text = dict(zip(names, (line.split("  ", 1)[1].strip() for line in lines), strict=True))
     assert text["problem"] == "tolls"
-    assert text["solver"] == "PZOS(step=0.05, radius=0.1, batch=1)"
+    assert text["solver"] == "PZOS(step=0.05, radius=0.1, batch=1, inside=False)"
     assert text["stopped"] == "steps: all steps were taken"
     assert text["queries"] == "9 by the algorithm, 1 to monitor it"
     assert text["seed"] == "11"

@@ -6,18 +6,23 @@ import numpy as np
 
 import pzos
 from pzos.base.keys import Keys
-from pzos.base.types import Query
-from pzos.methods.solver import Outcome, Stop
+from pzos.methods.smoothing import IterateState
+from pzos.methods.solver import Outcome, Stop, Task
+from pzos.study.result import Selection
 from pzos.study.standing import Standing, selection_for
+
+
+def chosen(leader: pzos.Leader) -> Selection:
+    known = pzos.Problem(leader, abs, [0.0], outcomes=pzos.caps(0.0)).known()
+    return selection_for(Task(known, Keys(0)), IterateState(0, known.x0))
 
 
 def told(*points: tuple[float, float]) -> Standing:
     """Tell F = x and g = y for these pairs, and return how the chosen point stands."""
     leader = pzos.leader_from_functions(lambda x, y: float(x[0]), lambda x, y: 0 * x, lambda x, y: 0 * y)
-    known = pzos.Problem(leader, abs, [0.0], outcomes=pzos.caps(0.0)).known()
-    selected = selection_for(known, Keys(0))
+    selected = chosen(leader)
     for x, y in points:
-        selected.tell([Query(0, 0, np.array([x]))], [np.array([y])])
+        selected.tell([np.array([x])], [np.array([y])])
     standing = selected.standing  # type: ignore[attr-defined]
     assert isinstance(standing, Standing)
     assert standing.values[0] in [y for _, y in points]
@@ -55,13 +60,13 @@ def test_the_table_names_what_is_violated_and_what_stands_against_it() -> None:
 
 def test_a_target_is_reached_by_feasible_points_only() -> None:
     leader = pzos.leader_from_functions(lambda x, y: float(x[0]), lambda x, y: 0 * x, lambda x, y: 0 * y)
-    selected = selection_for(pzos.Problem(leader, abs, [0.0], outcomes=pzos.caps(0.0)).known(), Keys(0))
+    selected = chosen(leader)
     x = np.array([-5.0])
-    selected.tell([Query(0, 0, x)], [np.array([1.0])])
+    selected.tell([x], [np.array([1.0])])
     assert not selected.reaches(0.0)
     assert selected.ended(Stop.QUERIES) is Stop.INFEASIBLE
     assert selected.ended(Stop.INTERRUPTED) is Stop.INTERRUPTED
     assert selected.extras(Outcome(x, -5.0, 0.0, 0.0)) == {"violation": 1.0}
-    selected.tell([Query(1, 0, np.array([-1.0]))], [np.array([-1.0])])
+    selected.tell([np.array([-1.0])], [np.array([-1.0])])
     assert selected.reaches(0.0)
     assert selected.ended(Stop.QUERIES) is Stop.QUERIES

@@ -154,3 +154,22 @@ def test_followers_who_really_do_not_move_are_asked_beside_only_once():
         if np.array_equal(kept[k], kept[k - 1]) and np.abs(follower.asked[k] - follower.asked[k - 1]).max() < 1e-4
     ]  # fmt: skip
     assert len(beside) <= 1
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.3], ids=["exact", "noisy"])
+def test_a_cost_that_is_not_defined_everywhere_does_not_end_a_run(noise):
+    """log y of answers > 0, on models of the answers that go below; and log x at a start on the edge of its domain."""
+
+    def answer(x, rng):
+        return np.exp(2.0 * np.sin(3.0 * x)) * np.exp(noise * rng.standard_normal(x.size)) * 1e-2
+
+    leader = pzos.leader_from_functions(
+        lambda x, y: float((np.log(y) ** 2).sum() - 0.1 * np.log(2.0 - x).sum()),
+        lambda x, y: 0.1 / (2.0 - x),
+        lambda x, y: 2.0 * np.log(y) / y,
+    )
+    for seed in range(3):
+        problem = pzos.Problem(leader, pzos.seeded(answer), np.full(3, 1.9995), pzos.Box(-2.0, 1.9999))
+        with np.errstate(all="ignore"):
+            result = pzos.solve(problem, pzos.CompositeTrustRegion(noisy=noise > 0.0), queries=40, seed=seed)
+        assert np.isfinite(result.value)

@@ -3,25 +3,25 @@
 Each is its paper's algorithm, with its own guarantee and default parameters in its docstring; all take steps projected
 onto the leader's set. They differ in what they query and how they read it:
 
-============================  ==================================  ======================  =========================
-solver                        directions and points               queries a step          steps and output
-============================  ==================================  ======================  =========================
-:class:`PZOBO`                Gaussian, one-sided, of y*          Q + 1                   last
-:class:`GuidedZO`             Gaussian along grad_x f, central    2 Q + 1 (2 Q)           last
-:class:`NesterovSpokoiny`     Gaussian, one-sided, of F           Q + 1                   last
-:class:`ZSOL`                 sphere, one-sided, of F             Q + 1                   last
-:class:`VarianceReducedZSOL`  sphere, one-sided, of F             N_k + 1, growing        last
-:class:`SPSA`                 signs, central, of F                2 Q                     diminishing, last
-:class:`FlaxmanOnePoint`      sphere, one point, of F             Q                       diminishing, last
-:class:`FollowerAgnostic`     sphere, one-sided, of F             (Q + 1) K               diminishing, last
-:class:`ZOStackelberg`        sphere, central, of F               2 Q                     last
-:class:`GFM`                  sphere, central, of F               2 Q                     random iterate
-:class:`TwoPhaseGFM`          sphere, central, of F               2 Q, at the end 2 S B   best output of S runs
-:class:`GFMPlus`              sphere, central, of F               2 b' or 4 Q             recursive, random iterate
-:class:`KornowskiShamir`      sphere, central, of F               2 Q                     clipped, mean of a block
-:class:`GradientMappingZO`    sphere, central, of F               2 Q                     random iterate
-:class:`FrankWolfeZO`         sphere, central, of F               2 Q                     Frank-Wolfe, last
-============================  ==================================  ======================  =========================
+=================================  ==================================  ======================  =========================
+solver                             directions and points               queries a step          steps and output
+=================================  ==================================  ======================  =========================
+:class:`pzos.PZOBO`                Gaussian, one-sided, of y*          Q + 1                   last
+:class:`pzos.GuidedZO`             Gaussian along grad_x f, central    2 Q + 1 (2 Q)           last
+:class:`pzos.NesterovSpokoiny`     Gaussian, one-sided, of F           Q + 1                   last
+:class:`pzos.ZSOL`                 sphere, one-sided, of F             Q + 1                   last
+:class:`pzos.VarianceReducedZSOL`  sphere, one-sided, of F             N_k + 1, growing        last
+:class:`pzos.SPSA`                 signs, central, of F                2 Q                     diminishing, last
+:class:`pzos.FlaxmanOnePoint`      sphere, one point, of F             Q                       diminishing, last
+:class:`pzos.FollowerAgnostic`     sphere, one-sided, of F             (Q + 1) K               diminishing, last
+:class:`pzos.ZOStackelberg`        sphere, central, of F               2 Q                     last
+:class:`pzos.GFM`                  sphere, central, of F               2 Q                     random iterate
+:class:`pzos.TwoPhaseGFM`          sphere, central, of F               2 Q, at the end 2 S B   best output of S runs
+:class:`pzos.GFMPlus`              sphere, central, of F               2 b' or 4 Q             recursive, random iterate
+:class:`pzos.KornowskiShamir`      sphere, central, of F               2 Q                     clipped, mean of a block
+:class:`pzos.GradientMappingZO`    sphere, central, of F               2 Q                     random iterate
+:class:`pzos.FrankWolfeZO`         sphere, central, of F               2 Q                     Frank-Wolfe, last
+=================================  ==================================  ======================  =========================
 
 None of them remembers answers beyond a step, except GFM+ its last estimate and guided zeroth order its guide.
 """

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import inf, sqrt
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,11 +18,8 @@ from pzos.base.keys import Role
 from pzos.base.types import Vector, dot
 from pzos.methods.estimators import Answers, Plan, of_kind
 from pzos.methods.related.blocks import (
-    SPHERE,
     JointPlan,
     RayPlan,
-    Rays,
-    Sides,
     Walk,
     Walker,
     along,
@@ -283,8 +280,6 @@ class FrankWolfeZO(Walker):
     step: float | Schedule = checked(SCHEDULE, default=0.02)
     batch: int = checked(BATCH, default=4)
     reach: float = checked(POSITIVE, default=1.0)
-    _rays: ClassVar[Rays] = SPHERE
-    _sides: ClassVar[Sides] = Sides.CENTRAL
 
     def tell(self, task: Task, state: Walk, plan: Plan, answers: Answers) -> tuple[Walk, Outcome]:
         """Step towards the minimiser of the linear model."""

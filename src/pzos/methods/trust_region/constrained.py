@@ -47,7 +47,7 @@ _LEAST_PRICE = 1.0
 _WORTH = 0.25
 #: So many deviations are believed before any was seen, so much is forgotten from trial to trial, and one that is larger
 #: counts as this.
-_BELIEF, _KEPT, _LARGEST = 2.0, 0.9, 5.0
+_BELIEF, _KEPT, _LARGEST = 1.0, 0.9, 5.0
 _WARIEST = 2.0
 
 
@@ -70,9 +70,9 @@ class ConstrainedState:
 
     @property
     def caution(self) -> float:
-        """Return how large the deviations of the model have turned out, in its own units: its margins are as wide."""
+        """Return by which factor the model was off at earlier trials, at least 1: margins are wider by it."""
         squares, count = self.surprises
-        return min(float(np.sqrt((_BELIEF + squares) / (_BELIEF + count))), _WARIEST)
+        return min(max(float(np.sqrt((_BELIEF + squares) / (_BELIEF + count))), 1.0), _WARIEST)
 
     @property
     def x(self) -> Vector:

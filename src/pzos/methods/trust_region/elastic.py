@@ -217,14 +217,15 @@ def _kept_apart(on: OnModel, search: _Search, mu: float, found: tuple[Vector, fl
             if ((on.at(x).excess + needed <= t) | (needed <= 1.1 * fixed)).all():
                 break
             fixed = np.maximum(fixed, needed)
-        if on.merit(x, mu) >= mark:
-            feasible = float(on.at(search.region.centre).excess.max()) <= KEPT
-            # From a feasible centre a shorter step needs a smaller margin; from another one feasibility comes first.
+        if on.merit(x, mu) >= mark:  # a shorter step needs a smaller margin; where none helps, feasibility comes first
+            feasible = min(float(on.at(search.region.centre).excess.max()), found[1]) <= KEPT
             x, t = search.solve(mu, x, moving) if feasible else found
     predicted, size = mark - on.merit(x, mu), search.region.size(x)
     if size > 0.0:  # a short step that fails says little about the whole region
         size = max(size, _TELLING * search.region.radius)
-    return ElasticMove(x, predicted, size, mu, t <= _INSIDE, on.at(x).excess, on.deviations(x))
+    excess, deviations = on.at(x).excess, on.deviations(x)
+    kept = bool(on.model.variances.size) and bool((excess + quantile * deviations <= KEPT).all())
+    return ElasticMove(x, predicted, size, mu, kept, excess, deviations)
 
 
 class _Search:

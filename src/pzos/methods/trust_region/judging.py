@@ -6,10 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from pzos.base.types import Vector, dot
+from pzos.base.types import LeaderValue, Vector, dot
 from pzos.methods.response_model.fit import Shape
 from pzos.methods.solver import Task, Told
 from pzos.methods.trust_region.state import Kind, RegionState, TrialPlan, models, point_limit
+from pzos.problem.leader import Leader
 
 _SHRINK = 0.7
 #: A trial fails if it keeps less than this share of its promise, and is far off if it loses as much as was promised.
@@ -160,13 +161,22 @@ def _judged_exact(task: Task, state: RegionState, plan: TrialPlan, told: Told) -
     return replace(state, stalled=state.stalled + 1)
 
 
+def _where_defined(leader: Leader, x: Vector, guess: Vector, told: Vector) -> LeaderValue:
+    """Return f on the model's answer, or on the answer told where f is not defined on the model's."""
+    try:
+        with np.errstate(all="ignore"):
+            return leader(x, guess)
+    except (ArithmeticError, ValueError):
+        return leader(x, told)
+
+
 def _judged_noisy(task: Task, state: RegionState, plan: TrialPlan, told: Told, points: int | None) -> RegionState:
     """Compare F by the refitted model, which averages noise out; move only if F as observed did not clearly rise."""
     leader, sign = task.known.leader, task.known.sign
     (model,) = models(task, state, points, (state.contest.winner,), plan.priors).values()
     x, y = told[0]
-    here = leader(state.x, model.clipped(state.x))
-    centre, trial = sign * here.value, sign * leader.value(x, model.clipped(x))
+    here = _where_defined(leader, state.x, model.clipped(state.x), state.past.answers[state.centre])
+    centre, trial = sign * here.value, sign * _where_defined(leader, x, model.clipped(x), y).value
     sigma = float(np.sqrt(state.variance))
     noise = sigma * float(np.sqrt(dot(here.grad_y, here.grad_y)))  # of F, to first order
     slack, slope = 0.5 * noise, state.past.steepness(state.centre, state.variance)
@@ -192,11 +202,10 @@ def _gained(task: Task, before: RegionState, state: RegionState, plan: TrialPlan
     gain, gained = sign * (before.value - state.value), sign * (state.first - state.value)
     quiet = gain <= max(_QUIET_GAIN * gained, state.least_gain)
     foreseen = plan.kind is Kind.TRIAL and state.losses == 0 and plan.move.predicted >= _NOTHING * gained
-    least = _IDLE_GAIN
-    if state.x.size <= _FEW_DECISIONS:  # then looks far away are likely to find what there is
-        least = _SLOW_GAIN
-        foreseen &= state.past.count <= 2 * _FEW_DECISIONS or plan.move.size <= 0.99 * before.radius
-    idle = 0 if gain > least * gained else state.idle + (0 if foreseen else 1)
+    # Of few decisions looks far away are likely to find what there is: crawling along is idle as well.
+    few = state.x.size <= _FEW_DECISIONS and state.past.count > 2 * _FEW_DECISIONS
+    crawls = few and plan.kind is Kind.TRIAL and plan.move.size > 0.99 * before.radius
+    idle = 0 if gain > (_SLOW_GAIN if crawls else _IDLE_GAIN) * gained else state.idle + (crawls or not foreseen)
     state = replace(state, idle=idle, quiet=state.quiet + 1 if quiet else 0)
     if plan.kind is not Kind.LOOK:
         return replace(state, settled=plan.move.predicted <= max(_NOTHING * gained, state.least_gain))

@@ -72,6 +72,17 @@ def on_model(leader: Leader, sign: float, model: Pullable) -> Objective:
     return objective
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Unmoved:
+    """Followers who do not react."""
+
+    y: Vector
+
+    def response_and_pull(self, x: Vector) -> tuple[Vector, Callable[[Vector], Vector]]:
+        """Return the same answer everywhere, which depends on nothing."""
+        return self.y, lambda g: np.zeros_like(x)
+
+
 def bounds_of(domain: Domain, size: int) -> tuple[Vector, Vector] | None:
     """Return the bounds of a set that is a box; None for any other set."""
     if isinstance(domain, Whole):
@@ -235,7 +246,11 @@ def typical_sizes(leader: Leader, x0: Vector, y0: Vector, domain: Domain) -> Vec
     for i in range(x0.size):
         x = x0.copy()
         x[i] += steps[i]
-        curvature[i] = abs(leader(x, y0).grad_x[i] - here[i]) / (x[i] - x0[i])
+        try:
+            with np.errstate(all="ignore"):
+                curvature[i] = abs(leader(x, y0).grad_x[i] - here[i]) / (x[i] - x0[i])
+        except (ArithmeticError, ValueError):  # f is not defined there
+            return ones
     if not np.isfinite(curvature).all() or curvature.min() <= 0.0 or curvature.max() < 100.0 * curvature.min():
         return ones
     sizes = 1.0 / np.sqrt(curvature)
@@ -249,10 +264,7 @@ def first_radius(leader: Leader, sign: float, x0: Vector, y0: Vector, domain: Do
     or x0 is one already, the size of x0 takes its place; a bounded set caps both.
     """
 
-    def unanswered(x: Vector) -> tuple[float, Vector]:
-        at = leader(x, y0)
-        return sign * at.value, sign * at.grad_x
-
+    unanswered = on_model(leader, sign, _Unmoved(y0))
     size0 = float((np.abs(x0) / sizes).mean())
     cap = _half_width(domain, x0, sizes)
     typical = min(size0 if size0 > 0.0 else 1.0, cap)
