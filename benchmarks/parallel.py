@@ -1,10 +1,10 @@
 """Every worker busy: rounds and simulated time to a gap of .01, kills of runs that never wait, and own cost.
 
-    python benchmarks/parallel.py [rounds order kills cost ...] [--best best.json] [--instances 3] [--first-seed 10]
+    python benchmarks/parallel.py [rounds order kills cost ...] [--best best.json] [--instances 3] [--first-seed 0]
 
 Durations are simulated: constant for rounds, lognormal with sigma 1 (mean 1) for the two orders. Unstructured families
-are those of benchmarks/unseen.py; proposals were tuned on seeds 0 to 2, others are reported. The best F known of an
-instance is found when first needed and kept in ``--best``.
+are those of benchmarks/unseen.py that are held back: proposals were tuned on the other half. Games were looked at with
+seeds 0 to 2; others are reported. The best F known of an instance is found when first needed and kept in ``--best``.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ from testbed.unseen.instance import Instance
 from testbed.unseen.reference import Best
 
 UNSTRUCTURED = (
-    "tanh-15", "tanh-40", "quadratic-20", "softmax-12", "peak-10", "pricing-10", "segments-8", "qp-12", "relu-many-10",
-    "boxed-20", "ball-15", "y-scales-10",
+    "quadratic-20", "softmax-12", "segments-8", "ball-15", "qp-coupled-15", "lasso-10", "sine-5", "all-scales-12",
+    "tanh-40",
 )  # fmt: skip
 GAMES = ("security-50", "routing-0.1")
 GAP = 0.01
@@ -121,7 +121,7 @@ def rounds(seeds: range, best: Best) -> None:
         found = table[np.isfinite(table[:, column]), column]
         print(f"{what}: median of families {np.median(found):.2f}, least {found.min():.2f}, {(found >= bar).sum()} of "
               f"{found.size} at least {bar:g}  {verdict(np.median(found) >= bar)}", flush=True)  # fmt: skip
-    for name, items in races(GAMES, seeds, best).items():
+    for name, items in races(GAMES, range(seeds.start + 3, seeds.stop + 3), best).items():
         one, eight = ([item.batches(workers) for item in items] for workers in (1, 8))
         behind = max(b - a for a, b in zip(one, eight, strict=True))
         print(f"{name:<14} rounds 1: {shown(one)}  8: {shown(eight)}  {verdict(behind <= 1)}", flush=True)
@@ -149,27 +149,27 @@ def verdict(passed: bool) -> str:
 
 def kills(count: int) -> None:
     """Cut the file of a run that never waits at a random frame, or inside one, ``count`` times, and go on."""
-    race = Race(make("tanh-15", 0), 0.0)
+    race = Race(make("sine-5", 0), 0.0)
     solver, wrong, again, lost = pzos.CompositeTrustRegion(), 0, 0, 0
     with tempfile.TemporaryDirectory() as folder:
         for run in range(count):
             rng, path = np.random.default_rng([7, run]), Path(folder) / f"{run}.study"
-            with pzos.Study.open(path, race.known, solver, seed=run, queries=18, order="told") as study:
+            with pzos.Study.open(path, race.known, solver, seed=run, queries=12, order="told") as study:
                 stages = driven(race, study, rng, int(rng.integers(2, 9)))
             data = path.read_bytes()
             ends = [frame.end for frame in scan(data)][2:]
             end = int(rng.choice(ends))
             path.write_bytes(data[: end + int(rng.integers(0, 40)) * int(rng.integers(0, 2))])
             kept = [row.x.tobytes() for row in read_study(path).answers]
-            with pzos.Study.open(path, race.known, solver, seed=run, queries=18, order="told") as study:
+            with pzos.Study.open(path, race.known, solver, seed=run, queries=12, order="told") as study:
                 wrong += study.queries != len(kept) or study.state.x.tobytes() != stages[len(kept)]
                 lost += study.queries - len(kept)
                 told: list[bytes] = []
                 driven(race, study, rng, int(rng.integers(2, 9)), told)
                 again += len(set(told) & set(kept))
                 end_bits = study.state.x.tobytes()
-                wrong += study.result().queries != 18
-            with pzos.Study.open(path, race.known, solver, seed=run, queries=18, order="told", read_only=True) as study:
+                wrong += study.result().queries != 12
+            with pzos.Study.open(path, race.known, solver, seed=run, queries=12, order="told", read_only=True) as study:
                 wrong += study.state.x.tobytes() != end_bits
             path.unlink()
     print(f"{count} runs cut at random: {wrong} with other bits, {again} answers asked again, {lost} answers lost  "
@@ -227,7 +227,7 @@ def main() -> None:
     parser.add_argument("parts", nargs="*", help="rounds, order, kills, cost (all)")
     parser.add_argument("--best", type=Path, default=Path("parallel_best.json"), help="file of references")
     parser.add_argument("--instances", type=int, default=3)
-    parser.add_argument("--first-seed", type=int, default=10, help="0 to 2 were used to tune")
+    parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--kills", type=int, default=1000)
     args = parser.parse_args()
     seeds, best = range(args.first_seed, args.first_seed + args.instances), Best(args.best)

@@ -14,7 +14,7 @@ import pzos
 from pzos import testing
 from pzos.base.types import Query
 from pzos.methods.solver import Stop
-from pzos.testing import LAWS, LawBroken, answer, check_solver, play, small_problem
+from pzos.testing import LAWS, LawBroken, answer, check_domain, check_solver, play, small_problem
 
 
 @dataclass(frozen=True)
@@ -168,7 +168,7 @@ def test_a_solver_that_stops_by_itself_is_followed_no_further() -> None:
 
 
 def test_every_law_is_tried_and_has_a_sentence() -> None:
-    named = {name for name in vars(testing) if name.startswith("check_")} - {"check_solver"}
+    named = {name for name in vars(testing) if name.startswith("check_")} - {"check_solver", "check_domain"}
     assert {law.__name__ for law in LAWS} == named
     assert all(law.__doc__ and law.__doc__.endswith(".") for law in LAWS)
     assert issubclass(LawBroken, AssertionError)
@@ -218,3 +218,39 @@ def test_play_fails_and_orders_as_told() -> None:
     assert [(query.step, query.index) for query in asked] == [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2)]
     assert study.failures == 2
     assert [record.step for record in records] == [0, 1]
+
+
+class Ring:
+    """No convex set: |x| = 1."""
+
+    def project(self, x):
+        return x / float(np.linalg.norm(x)) if x.any() else np.eye(1, x.size)[0]
+
+    def contains(self, x, tolerance=1e-12):
+        return abs(float(np.linalg.norm(x)) - 1.0) <= 1e-9
+
+    def faults(self, dimension):
+        return []
+
+
+class Clumsy(pzos.Ball):
+    """A ball that projects to its center."""
+
+    def project(self, x):
+        return x if self.contains(x) else 0.0 * x
+
+
+@pytest.mark.parametrize("domain", [pzos.Simplex(1.0), pzos.Ball(0.0, 1.0), pzos.Polyhedron(A=[[1.0, 2.0]], b=[0.5])])
+def test_sets_obey_their_laws(domain):
+    check_domain(domain, 2)
+
+
+@pytest.mark.parametrize("domain", [Ring(), Clumsy(0.0, 1.0)], ids=["ring", "clumsy"])
+def test_what_is_no_set_or_no_projection_is_found(domain):
+    with pytest.raises(LawBroken, match="is not the nearest point, or the set is not convex"):
+        check_domain(domain, 2)
+
+
+def test_a_set_of_another_dimension_is_refused():
+    with pytest.raises(LawBroken, match="the set refuses dimension 3"):
+        check_domain(pzos.Box([0.0, 0.0], 1.0), 3)

@@ -17,14 +17,14 @@ import numpy as np
 
 from pzos.answers.oracle import Oracle
 from pzos.base.errors import PzosError
-from pzos.base.keys import Keys
+from pzos.base.keys import Keys, Role
 from pzos.base.types import Query, Sense, Vector
 from pzos.methods.estimators import Plan
 from pzos.methods.solver import AnySolver, Task
 from pzos.problem.follower import Follower
 from pzos.problem.leader import leader_from_functions
 from pzos.problem.problem import Problem
-from pzos.problem.sets import Box
+from pzos.problem.sets import Box, Domain
 from pzos.study.result import Record
 from pzos.study.study import Study
 
@@ -197,6 +197,32 @@ def check_failures_are_survived(solver: AnySolver, problem: Problem) -> None:
         _require(bool(np.isfinite(x).all()), f"failed queries led to {x}")
         _require(problem.domain.contains(x, 1e-9), f"failed queries led out of the domain, to {x}")
         _require(study.failures == sum(map(fails, asked)), "not every failure was counted")
+
+
+def check_domain(domain: Domain, dimension: int, *, points: int = 30, scale: float = 3.0) -> None:
+    """Check that a set of the user's own is one: it projects onto itself, to the nearest point, and is convex.
+
+    Points up to ``scale`` away from the projection of 0 are tried; what they do not show is not found.
+    """
+    _require(domain.faults(dimension) == [], f"the set refuses dimension {dimension}: {domain.faults(dimension)}")
+    generator = Keys(0).generator(Role.INSTANCE)
+    around = domain.project(np.zeros(dimension))
+    sizes = (0.03 * scale, 0.3 * scale, scale)
+    tried = [around + sizes[k % 3] * generator.standard_normal(dimension) for k in range(points)]
+    nearest = []
+    for x in tried:
+        kept = x.copy()
+        p = domain.project(x)
+        _require(_same(x, kept), "project() wrote into its argument")
+        _require(domain.contains(p, 1e-9), f"the projection of {x} is not in the set: {p}")
+        _require(bool(np.abs(domain.project(p) - p).max() <= 1e-8 * scale), f"a point of the set was moved: {p}")
+        nearest.append(p)
+    for x, p in zip(tried, nearest, strict=True):
+        for z in nearest:
+            _require(
+                float((x - p) @ (z - p)) <= 1e-6 * scale**2,
+                f"project({x}) = {p} is not the nearest point, or the set is not convex: see {z}",
+            )
 
 
 #: Every law, in the order in which :func:`check_solver` tries them; for parametrised tests.

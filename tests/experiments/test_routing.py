@@ -54,6 +54,8 @@ def test_the_gap_of_the_scatter_is_read_as_a_ratio() -> None:
     assert verdicts(claims) == ["holds"] * 3
     (difference,) = [claim for claim in claims if claim.source == "finding"]
     assert difference.number < 0
+    lowest = np.append(theirs[:-1], 0.0)  # an instance on which ZOS is at its lowest has the largest ratio
+    assert routing._scatter_claims(10, runs, ours, lowest)[1].number == pytest.approx(1.0)
     rising = theirs[::-1]
     falling_share = rising * (0.9 - np.arange(120.0) / 240.0)
     assert verdicts(routing._scatter_claims(10, runs, falling_share, rising)) == ["does not hold"] * 3

@@ -133,7 +133,9 @@ def _routing_scatter(context: Context) -> Measured:
 
 def _scatter_claims(t: int, runs: Runs, ours: Vector, theirs: Vector) -> list[Claim]:
     above = ours > theirs
-    ratio = rank_correlation(runs.dimensions, ours / np.where(theirs > 0, theirs, np.nan))
+    # Where ZOS is at its lowest the ratio is infinite, which has a rank like any other.
+    times = np.divide(ours, theirs, out=np.full(ours.size, np.inf), where=theirs > 0)
+    ratio = rank_correlation(runs.dimensions, times)
     difference, struggle = (rank_correlation(runs.dimensions, values) for values in (ours - theirs, theirs))
     size = Size(len(ours), 100)
     chance = round(1.96 / np.sqrt(max(len(ours), 2) - 1), 2)  # what two independent rankings stay below

@@ -136,7 +136,16 @@ def test_a_repeat_that_is_due_takes_one_slot_more():
     assert due.points[1].tobytes() == calm.points[0].tobytes()
 
 
-@pytest.mark.parametrize("order", [[0] * 40, [2, 1, 0, 3] * 10])
+def test_an_answer_out_of_turn_leaves_a_suspicion_standing():
+    problem = curved()
+    task = Task(problem.known(), Keys(0))
+    state, _ = play(problem, [0] * 12, 1)
+    *_, aside = CompositeTrustRegion(batch=4).ask(task, state).proposals
+    moved, _ = SOLVER.take(task, replace(state, suspect=True), aside, answered(problem, aside))
+    assert moved.suspect
+
+
+@pytest.mark.parametrize("order", [[0] * 60, [2, 1, 0, 3] * 15])
 def test_noise_is_found_out(order):
     problem, noise = curved(), np.random.default_rng(0)
     clean = problem.follower

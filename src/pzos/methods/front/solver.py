@@ -36,8 +36,9 @@ _REGION = Must(lambda given: isinstance(given, CompositeTrustRegion), "a Composi
 _FIRST = 3
 #: How many weights are looked at before a query: those that promised most, and the one looked at longest ago.
 _LOOKED = 4
-#: The reference of the volume, in spans from the lowest costs, and the worth of a lower weighted cost beside volume.
-_REFERENCE, _BESIDE_VOLUME = 1.1, 0.1
+#: The reference of the volume, in spans from the lowest costs, and the worth of a lower weighted cost beside volume:
+#: more at the ends, beyond which lies volume that the reference does not show.
+_REFERENCE, _BESIDE_VOLUME, _AT_ENDS = 1.1, 0.1, 1.0
 #: Queries of a batch lie at least this part of a trust radius from each other.
 _APART = 0.05
 
@@ -159,7 +160,8 @@ class FrontSolver:
         lowest, wide = spans(state.costs)
         scaled, reference = (state.costs - lowest) / wide, np.full(lowest.size, _REFERENCE)
         grown = hypervolume(np.vstack([scaled, (costs - lowest) / wide]), reference) - hypervolume(scaled, reference)
-        return _Looked(number, grown + _BESIDE_VOLUME * max(move.predicted, 0.0), move, region.radius)
+        worth = _AT_ENDS if number < len(self.leaders) else _BESIDE_VOLUME
+        return _Looked(number, grown + worth * max(move.predicted, 0.0), move, region.radius)
 
     def _costs_on(self, model: ResponseModel, x: Vector) -> Vector | None:
         y = model.clipped(x)

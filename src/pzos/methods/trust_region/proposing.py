@@ -344,6 +344,7 @@ def _added(steps: Steps, task: Task, state: RegionState, plan: Proposal, y: Vect
     (x,) = plan.points
     kind = plan.kind if plan.kind is Kind.LOOK else Kind.EXPLORE
     after = judged(task, state, replace(plan, kind=kind), ((x, y),), steps.points)
+    after = replace(after, suspect=state.suspect)  # what is due is still to be asked
     if not np.array_equal(after.x, x):
         kept = {name: getattr(state, name) for name in ("radius", "stalled", "flat", "idle", "quiet", "settled")}
         return replace(after, **kept)
