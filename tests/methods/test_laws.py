@@ -97,7 +97,8 @@ def test_every_public_solver_is_under_the_laws():
     methods = ("init", "ask", "tell", "stop")
     public = (getattr(pzos, name) for name in pzos.__all__)
     solvers = {kind for kind in public if isinstance(kind, type) and all(hasattr(kind, name) for name in methods)}
-    assert solvers == {type(solver) for solver in SOLVERS}
+    with_leaders = {pzos.FrontSolver}  # it takes leaders of its own: tests/methods/front/test_solver.py has its laws
+    assert solvers - with_leaders == {type(solver) for solver in SOLVERS}
 
 
 @pytest.mark.parametrize("law", LAWS, ids=lambda law: law.__name__.removeprefix("check_"))

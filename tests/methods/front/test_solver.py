@@ -11,6 +11,7 @@ import pytest
 import pzos
 from durable_problem import bits
 from pzos.study.front import front_of
+from pzos.testing import LAWS, small_problem
 
 BOX = pzos.Box(-2.0, 2.0)
 
@@ -173,3 +174,9 @@ def test_other_studies_have_no_front() -> None:
         front_of(plain)
     with pytest.raises(pzos.InvalidInput, match="an answered query"):
         front_of(study(None, 4))
+
+
+@pytest.mark.parametrize("law", LAWS, ids=lambda law: law.__name__.removeprefix("check_"))
+def test_law(law: Any) -> None:
+    problem = small_problem()
+    law(pzos.FrontSolver((problem.leader, distance(np.zeros(1), "effort"))), problem)
