@@ -106,7 +106,10 @@ def test_schedules_are_frozen_values() -> None:
     assert pzos.Diminishing(1) == pzos.Diminishing(1.0)
     assert hash(pzos.Constant(2.0)) == hash(pzos.Constant(2))
     assert isinstance(pzos.Diminishing(1), Schedule)
-    assert repr(pzos.PZOS(step=pzos.Diminishing(0.05))) == "PZOS(step=Diminishing(scale=0.05), radius=0.1, batch=1)"
+    assert (
+        repr(pzos.PZOS(step=pzos.Diminishing(0.05)))
+        == "PZOS(step=Diminishing(scale=0.05), radius=0.1, batch=1, inside=False)"
+    )
 
 
 def test_a_number_or_any_function_of_t() -> None:

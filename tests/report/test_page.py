@@ -91,7 +91,7 @@ def test_one_study_has_its_sections_at_the_second_level(story: Story) -> None:
         "Objective", "What was asked", "By which method", "Step and radius", "Where the queries went", "The decision",
         "How sure are we?", "How to go on",
     ]  # fmt: skip
-    assert ["solver", "PZOS(step=0.05, radius=0.1, batch=1)"] in read.rows
+    assert ["solver", "PZOS(step=0.05, radius=0.1, batch=1, inside=False)"] in read.rows
     for entry in range(5):
         before, after = story.before[entry], story.after[entry]
         assert [f"x[{entry}]", f"{before:.6g}", f"{after:.6g}", f"{after - before:+.3g}"] in read.rows
