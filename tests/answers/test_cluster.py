@@ -144,13 +144,23 @@ class TestDask:
         (tmp_path / "model.py").write_text(
             "import numpy as np, pzos\n"
             "leader = pzos.leader_from_functions(lambda x, y: float(y @ y), lambda x, y: 0 * x, lambda x, y: 2 * y)\n"
-            "def follower(x): return np.abs(x - 0.3)\n"
-            "problem = pzos.Problem(leader, follower, x0=np.ones(2))\n"
+            "problem = pzos.Problem(leader, lambda x: np.abs(x - 0.3), x0=np.ones(2))\n"
         )
-        command = [sys.executable, "-m", "pzos", "solve", "model.py:problem", "--steps", "3", "--json"]
+        command = [
+            sys.executable,
+            "-m",
+            "pzos",
+            "solve",
+            "model.py:problem",
+            "--steps",
+            "3",
+            "--json",
+            "--solver",
+            "MemoryPZOS",
+        ]
         runs = [
             subprocess.run([*command, *more], cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
-            for more in (["--workers", "2"], ["--dask", cluster.scheduler_address])
+            for more in ([], ["--dask", cluster.scheduler_address])
         ]
         assert [run.returncode for run in runs] == [0, 0], runs[1].stderr
         answers = [[line for line in run.stdout.splitlines() if "seconds" not in line] for run in runs]
