@@ -6,8 +6,8 @@ import argparse
 import sys
 
 from pzos.base.errors import InvalidInput
+from pzos.stationarity.planning import METHODS, Setting, worst_case
 from pzos.stationarity.theory import NOTIONS, Constants, Notion, sharp_moment_constant, theorem_schedule
-from pzos.stationarity.worst_case import METHODS, Setting, worst_case
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

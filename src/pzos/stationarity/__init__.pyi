@@ -32,6 +32,7 @@ from .piecewise import (
     partial_goldstein_interval as partial_goldstein_interval,
     threshold as threshold,
 )
+from .planning import Setting as Setting, WorstCase as WorstCase, worst_case as worst_case
 from .smoothed import (
     SmoothedReport as SmoothedReport,
     SmoothingSolver as SmoothingSolver,
@@ -46,4 +47,3 @@ from .theory import (
     smoothing_constant as smoothing_constant,
     theorem_schedule as theorem_schedule,
 )
-from .worst_case import Setting as Setting, WorstCase as WorstCase, worst_case as worst_case
