@@ -18,10 +18,8 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
 
 import json
-import platform
 import sys
 import time
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -32,19 +30,9 @@ import numpy as np
 import pzos
 from pzos.methods.trust_region.state import Kind
 from testbed.constrained import FAMILIES, METHODS, Asked, Case, Spent, first_good, missing, reference, small
+from testbed.versions import versions
 
 PACKAGES = ("numpy", "scipy", "cma", "optuna", "botorch")
-
-
-def versions() -> str:
-    """Return what this was run with."""
-    found = []
-    for name in PACKAGES:
-        try:
-            found.append(f"{name} {version(name)}")
-        except PackageNotFoundError:
-            found.append(f"{name} not installed")
-    return f"pzos {pzos.__version__}, Python {platform.python_version()}, {', '.join(found)}, {platform.machine()}"
 
 
 def one_run(case: Case, method: str, budget: int) -> dict[str, Any]:
@@ -131,7 +119,7 @@ def main() -> None:
     parser.add_argument("--risk", type=int, default=0, metavar="N", help="count violations over N small problems")
     parser.add_argument("--first", type=int, default=0, help="the first of them")
     args = parser.parse_args()
-    print(versions())
+    print(versions(PACKAGES))
     for method in args.methods:
         if missing(method):
             print(f"{method} left out: {missing(method)} is not installed")

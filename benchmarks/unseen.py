@@ -17,33 +17,20 @@ import os
 for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
 
-import platform
 import sys
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-import pzos
 from testbed.unseen import table
 from testbed.unseen.families import FAMILIES, of_half
 from testbed.unseen.instance import INSTANCES, KINDS
 from testbed.unseen.reference import Best
 from testbed.unseen.runs import BUDGETS, PEERS, Store, make_all, plan
+from testbed.versions import versions
 
 PACKAGES = ("numpy", "scipy", "cma", "nevergrad", "Py-BOBYQA", "DFO-LS", "ibcdfo", "botorch")
 QUICK = ("tanh-15", "qp-12", "rounded-10", "relative-12", "security-10")
-
-
-def versions() -> str:
-    """Return what this was run with."""
-    found = []
-    for name in PACKAGES:
-        try:
-            found.append(f"{name} {version(name)}")
-        except PackageNotFoundError:
-            found.append(f"{name} not installed")
-    return f"pzos {pzos.__version__}, Python {platform.python_version()}, {', '.join(found)}, {platform.machine()}"
 
 
 def options() -> argparse.ArgumentParser:
@@ -81,7 +68,7 @@ def main() -> None:
         names, args.instances, args.budget = [n for n in QUICK if n in names or args.families is None], 2, 50
     names = [name for name in names if args.kinds is None or FAMILIES[name].kind in args.kinds]
     methods = [name for chosen in args.methods for name in (PEERS if chosen == "peers" else (chosen,))]
-    print(versions(), flush=True)
+    print(versions(PACKAGES), flush=True)
     store = Store(args.out)
     for method in methods if args.fresh else ():
         store.drop(method)
