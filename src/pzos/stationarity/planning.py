@@ -19,7 +19,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from pzos.base.checks import Faults, aligned, check_fields, checked, instance_of, number, one_of, positive, whole
-from pzos.stationarity.theory import NOTIONS, Constants, Notion, in_words
+from pzos.stationarity.theory import NOTIONS, Constants, Notion, Promise, in_words
 
 Method = Literal["pzos", "zos", "memory"]
 METHODS: tuple[Method, Method, Method] = ("pzos", "zos", "memory")
@@ -99,12 +99,13 @@ class Setting:
 
 
 class _Terms(NamedTuple):
-    """E min|g| <= sqrt(A/sqrt(T) + B^2) + C, and alpha = sqrt(rate / T)."""
+    """E min|g| <= sqrt(A/sqrt(T) + B^2) + C, alpha = sqrt(rate / T), and how smooth the surrogate of F is."""
 
     A: float
     B: float
     C: float
     rate: float
+    smoothness: float
 
 
 def _terms(c: Constants, setting: Setting, mu: float, notion: Notion) -> _Terms:
@@ -119,14 +120,14 @@ def _terms(c: Constants, setting: Setting, mu: float, notion: Notion) -> _Terms:
         added = c.C_f * mu if notion == "full" else c.C_p * mu if setting.projected else bias
     size = falls * smoothness * moment
     if setting.projected:
-        return _Terms(8.0 * sqrt(size), 2.0 * wrong, added, falls / (smoothness * moment))
+        return _Terms(8.0 * sqrt(size), 2.0 * wrong, added, falls / (smoothness * moment), smoothness)
     # Without bias nothing is lost to Young's inequality: half of what PZOS has.
     lead = 1.0 if setting.method == "zos" else 2.0
-    return _Terms(lead * sqrt(2.0 * size), wrong, added, 2.0 * falls / (smoothness * moment))
+    return _Terms(lead * sqrt(2.0 * size), wrong, added, 2.0 * falls / (smoothness * moment), smoothness)
 
 
 @dataclass(frozen=True, slots=True)
-class WorstCase:
+class WorstCase(Promise):
     """The radius with the fewest steps that are proved to be enough, and those steps.
 
     The guarantee is on ``result.random_x``, in expectation, after exactly ``steps`` steps of constant ``step``. On a
@@ -134,13 +135,6 @@ class WorstCase:
     """
 
     setting: Setting
-    notion: Notion
-    delta: float
-    epsilon: float
-    constants: Constants
-    radius: float
-    step: float
-    steps: int
 
     @property
     def queries(self) -> int:
@@ -158,11 +152,7 @@ class WorstCase:
         if not self.setting.projected:
             return 0.0
         terms = _terms(self.constants, self.setting, self.radius, self.notion)
-        c, slope = self.constants, self.constants.L_f * (1.0 + self.constants.L_y)
-        smoothness = c.L_F(self.radius)
-        if self.setting.method == "zos":
-            smoothness = c.smoothing * slope * sqrt(c.dimension) / self.radius
-        return (self.guarantee() - terms.C) / (2.0 * smoothness)
+        return (self.guarantee() - terms.C) / (2.0 * terms.smoothness)
 
     def rows(self) -> list[tuple[str, str]]:
         """Return it as (name, text) pairs."""
@@ -225,4 +215,4 @@ def worst_case(
     faults.raise_if_any()
     steps = max(ceil(fewest), 1)
     step = sqrt(_terms(constants, setting, best, notion).rate / steps)
-    return WorstCase(setting, notion, float(delta), float(epsilon), constants, best, step, steps)
+    return WorstCase(notion, float(delta), float(epsilon), constants, best, step, steps, setting)

@@ -133,12 +133,8 @@ class Constants:
 
 
 @dataclass(frozen=True, slots=True)
-class TheoremSchedule:
-    """What the theorem asks for, with the constants it was made from.
-
-    ``radius`` is mu, ``step`` alpha, ``steps`` T. The guarantee is on the output x^R (``result.random_x``), in
-    expectation, for ``PZOS(step=schedule.step, radius=schedule.radius)`` run for exactly ``steps`` steps.
-    """
+class Promise:
+    """Which radius mu, step alpha and number of steps T lead to (delta, epsilon)-stationarity, for these constants."""
 
     notion: Notion
     delta: float
@@ -147,6 +143,15 @@ class TheoremSchedule:
     radius: float
     step: float
     steps: int
+
+
+@dataclass(frozen=True, slots=True)
+class TheoremSchedule(Promise):
+    """What the theorem asks for, with the constants it was made from.
+
+    The guarantee is on the output x^R (``result.random_x``), in expectation, for
+    ``PZOS(step=schedule.step, radius=schedule.radius)`` run for exactly ``steps`` steps.
+    """
 
     @property
     def queries(self) -> int:
