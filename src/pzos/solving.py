@@ -17,17 +17,21 @@ import numpy.typing as npt
 
 from pzos.answers.crew import COUNT, crew_of, size_of
 from pzos.answers.oracle import Oracle
-from pzos.base.checks import Faults, instance_of, whole
+from pzos.base.checks import Faults, Must, instance_of, whole
 from pzos.base.errors import InvalidInput
 from pzos.base.types import Purpose, Sense
+from pzos.methods.default import choose, ending_at, suited
+from pzos.methods.named import as_method
 from pzos.methods.solver import AnySolver, Certifiable, Stop, explained
 from pzos.problem.follower import Follower
 from pzos.problem.leader import Leader
 from pzos.problem.outcomes import RISK, Outcomes
+from pzos.problem.plain_cost import leader_from_cost
 from pzos.problem.problem import Problem, require_problem
-from pzos.problem.sets import Domain
+from pzos.problem.sense import AnySense, as_sense
+from pzos.problem.sets import Domain, box_of
 from pzos.study.result import NAMES, Result, ordered
-from pzos.study.run import CtrlC, drive
+from pzos.study.run import Callback, CtrlC, drive
 from pzos.study.study import ORDER, Order, Study
 
 if TYPE_CHECKING:
@@ -37,6 +41,7 @@ if TYPE_CHECKING:
     from pzos.answers.table import Answers
     from pzos.study.front import Front
 
+_CALLBACK = Must(lambda value: value is None or callable(value), "a function of a record", "or None")
 #: Ends after which there is time, and a point worth certifying.
 _CERTIFIED_ENDS = (Stop.STEPS, Stop.QUERIES, Stop.TARGET, Stop.CONVERGED)
 
@@ -60,6 +65,9 @@ def solve(
     certificate: bool | int | None = None,
     answers: Answers | None = None,
     risk: float = 0.05,
+    xtol: float | None = None,
+    ftol: float | None = None,
+    callback: Callback | None = None,
 ) -> Result:
     """Run ``solver`` on ``problem`` until a limit is reached, and return the result.
 
@@ -81,6 +89,10 @@ def solve(
     Where the problem has constraints on outcomes, ``risk`` is the probability with which a trial point of the default
     method may violate each of them, as far as its model knows; a method of the paper is taken with an exact penalty
     (:class:`pzos.ExactPenalty`).
+
+    The default method ends by itself when many steps gained nothing; with ``xtol`` or ``ftol`` after few, once its
+    moves of x are as small as ``xtol`` or a step promises no more than ``ftol``. ``callback(record)`` hears of every
+    step (:class:`pzos.Record`), and ends the run by returning True or raising StopIteration.
     """
     require_problem("solve", problem)
     RISK.require("solve", "risk", risk)
@@ -92,18 +104,16 @@ def solve(
     faults = Faults("solve")
     COUNT.note(faults, "workers", workers)
     ORDER.note(faults, "order", order)
+    _CALLBACK.note(faults, "callback", callback)
     faults.raise_if_any()
     explanation = ""
     if solver is None:
-        from pzos.methods.default import choose
-
         batch = 1 if order == "told" else _batch(workers, executor, path)
         solver, explanation = choose(known, queries if queries is not None else steps, risk, batch)
         certificate = True if certificate is None else certificate
-    elif known.outcomes is not None:
-        from pzos.methods.default import suited
-
+    else:
         solver = suited(known, solver, risk)
+    solver = ending_at("solve", solver, xtol, ftol)
     wanted = _certificate_queries(certificate, solver)
     settings: dict[str, Any] = {"seed": seed, "steps": steps, "queries": queries, "seconds": seconds, "target": target}
     settings |= {
@@ -117,9 +127,9 @@ def solve(
     with CtrlC(), crew_of(workers, executor, timeout) as (executor, size):
         study = Study(known, solver, **settings) if path is None else Study.open(path, known, solver, **settings)
         with study, _oracle(problem.follower, seed, executor, tolerance) as oracle:
-            result = drive(study, oracle, progress=progress, workers=size)
-        found = explained(study.solver, study.state)
-        result = replace(result, explanation=". ".join(part for part in (explanation, found) if part))
+            result = drive(study, oracle, progress=progress, workers=size, callback=callback)
+        found = (explanation, explained(study.solver, study.state), known.leader.remark())
+        result = replace(result, explanation=". ".join(part for part in found if part))
         if not wanted or result.stop not in _CERTIFIED_ENDS:
             return result
         # Another seed: the noise of a noisy follower must not be that of the run.
@@ -189,33 +199,56 @@ def _oracle(
 
 
 def minimize(
-    leader: Leader,
+    cost: Leader | Callable[[Any, Any], Any],
     follower: Follower | Callable[..., Any],
     x0: npt.ArrayLike,
-    solver: AnySolver | None = None,
+    method: str | AnySolver | None = "default",
     *,
+    bounds: Any = None,
     domain: Domain | None = None,
+    sense: AnySense = "min",
+    step_of_x: npt.ArrayLike | None = None,
     outcomes: Outcomes | Iterable[Outcomes] | None = None,
-    grid: npt.ArrayLike | None = None,
+    name: str = "",
     **settings: Any,
 ) -> Result:
-    """Minimise f(x, y*(x)) in one call; keyword arguments as for :func:`solve`."""
-    return solve(Problem(leader, follower, x0, domain, "min", outcomes=outcomes, grid=grid), solver, **settings)
+    """Minimise f(x, y*(x)) in one call: ``cost(x, y)`` is known, ``follower(x)`` gives y and can only be queried.
+
+    ``cost`` is a plain function (differentiated by JAX if that is installed, else by PyTorch, else by differences;
+    ``result.explanation`` says which) or a :class:`pzos.Leader`. ``bounds`` are pairs, one per entry of x or one for
+    all, None where a side is open; for other sets give a ``domain``. ``method`` is a name or a solver. ``step_of_x``
+    keeps every decision on multiples of a step: nobody sets a price to six digits. ``outcomes`` are constraints on what
+    the followers do. ``settings`` are those of :func:`solve`: ``queries``, ``seconds``, ``xtol``, ``ftol``,
+    ``callback``, ``answers``, ``path``, ``workers``, ``seed``, ...
+
+    >>> import numpy as np, pzos
+    >>> result = pzos.minimize(lambda x, y: (y - 3) @ (y - 3), lambda x: 4 - np.minimum(x, 2), [0.0], bounds=(0, 8),
+    ...                        queries=20)
+    >>> bool(result.success), round(result.fun, 6), result.nfev <= 20
+    (True, 0.0, True)
+    """
+    where = f"{as_sense('minimize', sense)}imize"
+    leader = cost if isinstance(cost, Leader) or not callable(cost) else leader_from_cost(cost)
+    faults = Faults(where)
+    a_cost = Must(lambda value: isinstance(value, Leader), "a function cost(x, y)", "pass the function itself")
+    a_cost.note(faults, "cost", leader)
+    unclear = bounds is not None and domain is not None
+    faults.check(not unclear, "bounds", bounds, "no bounds beside a domain", "leave one out, or use an Intersection")
+    chosen = domain if bounds is None else box_of(faults, bounds)
+    faults.raise_if_any()
+    problem = Problem(leader, follower, x0, chosen, sense, name, outcomes=outcomes, grid=step_of_x)
+    return solve(problem, as_method(where, method), **settings)
 
 
 def maximize(
-    leader: Leader,
+    cost: Leader | Callable[[Any, Any], Any],
     follower: Follower | Callable[..., Any],
     x0: npt.ArrayLike,
-    solver: AnySolver | None = None,
-    *,
-    domain: Domain | None = None,
-    outcomes: Outcomes | Iterable[Outcomes] | None = None,
-    grid: npt.ArrayLike | None = None,
+    method: str | AnySolver | None = "default",
     **settings: Any,
 ) -> Result:
-    """Maximise f(x, y*(x)) in one call; keyword arguments as for :func:`solve`."""
-    return solve(Problem(leader, follower, x0, domain, "max", outcomes=outcomes, grid=grid), solver, **settings)
+    """Maximise f(x, y*(x)) in one call; arguments as for :func:`minimize`."""
+    return minimize(cost, follower, x0, method, **{"sense": "max", **settings})
 
 
 def front(

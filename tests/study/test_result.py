@@ -37,7 +37,7 @@ def test_the_table_says_what_happened():
     assert (rows["steps"], rows["seed"]) == ("7", "3")
     assert rows["lowest F seen"] == f"{result.best_value:.8g}"
     assert "failed queries" not in rows
-    assert all(len(line) > 0 for line in repr(result).splitlines())
+    assert all(len(line) > 0 for line in result.table().splitlines())
 
 
 def test_a_value_that_was_never_queried_is_said_to_be_unknown():
@@ -167,7 +167,7 @@ def test_the_columns_of_a_run() -> None:
 
 def test_a_result_reads_as_a_table() -> None:
     result = pzos.solve(problem(name="tolls"), pzos.PZOS(step=0.05, radius=0.1), steps=3, seed=11)
-    lines = repr(result).splitlines()
+    lines = result.table().splitlines()
     names = [line.split("  ")[0] for line in lines]
     assert names == [
         "problem",
@@ -193,9 +193,9 @@ def test_a_result_reads_as_a_table() -> None:
 
 def test_a_result_of_maximisation_and_of_unknown_f() -> None:
     result = pzos.solve(problem(sense="max"), pzos.ZOS(), steps=2, monitor=False)
-    assert "highest F seen" in repr(result)
-    assert repr(result).count("not known (it was not queried)") == 2
-    assert "unnamed, 5 decisions" in repr(result)
+    assert "highest F seen" in result.table()
+    assert result.table().count("not known (it was not queried)") == 2
+    assert "unnamed, 5 decisions" in result.table()
 
 
 def test_stop_reasons_are_an_enumeration_with_messages() -> None:

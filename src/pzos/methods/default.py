@@ -8,6 +8,9 @@ itself.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from pzos.base.checks import Faults
 from pzos.methods.penalty import PENALISED, ExactPenalty
 from pzos.methods.solver import AnySolver, Constrained
 from pzos.methods.trust_region.constrained import ConstrainedTrustRegion
@@ -55,3 +58,18 @@ def suited(known: Known, solver: AnySolver, risk: float = 0.05) -> AnySolver:
     if isinstance(solver, CompositeTrustRegion):
         return ConstrainedTrustRegion(solver, risk)
     return ExactPenalty(solver) if isinstance(solver, PENALISED) else solver
+
+
+def ending_at(where: str, solver: AnySolver, xtol: float | None, ftol: float | None) -> AnySolver:
+    """Return the solver with tolerances at which it ends; InvalidInput if it knows none."""
+    if xtol is None and ftol is None:
+        return solver
+    if isinstance(solver, ConstrainedTrustRegion):
+        return replace(solver, within=replace(solver.within, xtol=xtol, ftol=ftol))
+    if isinstance(solver, CompositeTrustRegion):
+        return replace(solver, xtol=xtol, ftol=ftol)
+    faults = Faults(where)
+    for name, value in (("xtol", xtol), ("ftol", ftol)):
+        remedy = f"leave {name} out, or take the default method"
+        faults.check(value is None, name, value, f"none, which {type(solver).__name__} does not know", remedy)
+    raise faults.error()

@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pzos.base.checks import Faults, instance_of, one_of, set_fields, shown
+from pzos.base.checks import Faults, instance_of, set_fields, shown
 from pzos.base.types import Sense, Vector, float_array
 from pzos.problem.follower import A_FOLLOWER, Follower, as_follower, identity
 from pzos.problem.grid import Grid, checked_grid
 from pzos.problem.leader import Leader
 from pzos.problem.outcomes import Outcomes, as_outcomes
+from pzos.problem.sense import AnySense, noted_sense
 from pzos.problem.sets import Domain, Whole, a_set
 
 A_LEADER = instance_of(
@@ -80,7 +81,7 @@ class Problem:
         follower: Follower | Callable[..., Any],
         x0: npt.ArrayLike,
         domain: Domain | None = None,
-        sense: Sense = "min",
+        sense: AnySense = "min",
         name: str = "",
         structure: Iterable[Any] = (),
         follower_name: str = "",
@@ -91,7 +92,7 @@ class Problem:
         domain = Whole() if domain is None else domain
         A_LEADER.note(faults, "leader", leader)
         A_FOLLOWER.note(faults, "follower", follower)
-        one_of(("min", "max"), "say what to do with F").note(faults, "sense", sense)
+        goal = noted_sense(faults, sense)
         instance_of(Iterable, "a sequence", "put it into a list").note(faults, "structure", structure)
         instance_of(str, "text", "say what they are").note(faults, "follower_name", follower_name)
         start = _checked_start(faults, x0)
@@ -101,10 +102,10 @@ class Problem:
         on_grid = checked_grid(faults, grid, start, domain)
         faults.raise_if_any()
         set_fields(self, leader=leader, follower=as_follower(follower), x0=start, domain=domain)
-        set_fields(self, sense=sense, name=str(name), structure=tuple(structure), follower_name=follower_name)
+        set_fields(self, sense=goal, name=str(name), structure=tuple(structure), follower_name=follower_name)
         set_fields(self, outcomes=constraints, grid=on_grid)
 
-    def with_leader(self, leader: Leader, *, sense: Sense | None = None, name: str | None = None) -> Problem:
+    def with_leader(self, leader: Leader, *, sense: AnySense | None = None, name: str | None = None) -> Problem:
         """Return the same followers, set and start under another cost; their answers stay true (``answers=``)."""
         return Problem(
             leader,

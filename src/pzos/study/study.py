@@ -509,13 +509,13 @@ class Study(Boundary):
 
     # ---- result -------------------------------------------------------------------------------------------
 
-    def interrupt(self) -> None:
+    def interrupt(self, stop: Stop = Stop.INTERRUPTED) -> None:
         """End the study here, as on Ctrl-C; answers of the open batch are counted, but not used."""
         if self._finished:
             return
         answered, self.queries, self.monitoring = self._answered()
         self._ledger.close(tuple(query.purpose for query in answered if query.purpose is not Purpose.MONITOR))
-        self._stop = Stop.INTERRUPTED
+        self._stop = stop
         self._finished = True
         self._set_open([])
 
