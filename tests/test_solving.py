@@ -16,7 +16,9 @@ from durable_problem import bits, problem as kinked
 from instances import LEADER, START, problem, response
 from pzos.answers.crew import size_of
 from pzos.base.errors import FollowerFailure, InvalidInput
-from pzos.stationarity.certificate import FEWEST_QUERIES, kept_beside, place_beside
+from pzos.methods.named import as_method
+from pzos.stationarity.bounds import FEWEST_QUERIES
+from pzos.stationarity.certificate import kept_beside, place_beside
 
 SOLVER = pzos.PZOS(step=0.02, radius=0.1)
 
@@ -72,7 +74,7 @@ def test_the_default_is_what_choose_says_with_a_certificate_of_its_last_point() 
 
     solver, why = choose(kinked().known(), 12)
     named = pzos.solve(kinked(), solver, queries=12)
-    result = pzos.solve(kinked(), queries=12)
+    result = pzos.solve(kinked(), queries=12, certificate=True)
     assert result.explanation == f"{why}. {named.explanation}"
     assert named.explanation.startswith("found out on the way: no structure shows in the answers; the followers repeat")
     assert named.certificate is None
@@ -89,7 +91,7 @@ def test_the_default_is_what_choose_says_with_a_certificate_of_its_last_point() 
         (None, 5, "certificate = 5: expected a whole number, 33 or more; or True or False"),
         (None, 33.5, "certificate = 33.5: expected a whole number, 33 or more"),
         (SOLVER, True, "certificate = True: expected the default solver; call result.certify"),
-        (SOLVER, 5, "2 faults"),
+        (SOLVER, 5, "certificate = 5: expected a whole number, 33 or more"),
     ],
 )
 def test_a_certificate_that_cannot_be_is_refused_before_any_query(solver: Any, certificate: Any, message: str) -> None:
@@ -102,7 +104,7 @@ def test_a_certificate_that_cannot_be_is_refused_before_any_query(solver: Any, c
 def test_queries_of_a_certificate_that_failed_are_counted() -> None:
     follower = Broken(after=13)
     tolerance = pzos.Tolerance(attempts=1, policy="drop", failure_rate=1.0)
-    result = pzos.solve(kinked(follower=follower), queries=12, tolerance=tolerance)
+    result = pzos.solve(kinked(follower=follower), queries=12, tolerance=tolerance, certificate=True)
     assert result.certificate is None
     assert result.ledger["for the certificate"] == FEWEST_QUERIES
     assert follower.calls == result.queries + result.monitoring == 12 + FEWEST_QUERIES
@@ -110,17 +112,16 @@ def test_queries_of_a_certificate_that_failed_are_counted() -> None:
 
 @pytest.mark.parametrize("at", [1, 2, 20, FEWEST_QUERIES])
 def test_ctrl_c_in_the_certificate_keeps_the_result_and_counts_what_was_answered(tmp_path: Path, at: int) -> None:
-    quiet = pzos.solve(kinked(), queries=12)
+    quiet = pzos.solve(kinked(), queries=12, certificate=True)
     follower = Broken(after=quiet.queries + quiet.monitoring - FEWEST_QUERIES + at - 1, error=KeyboardInterrupt)
     named = {"follower_name": "kinks"}
-    result = pzos.solve(kinked(follower=follower, **named), queries=12, path=tmp_path / "run.study")
+    path = tmp_path / "run.study"
+    result = pzos.solve(kinked(follower=follower, **named), queries=12, path=path, certificate=True)
     assert (result.stop, result.certificate) == (pzos.Stop.INTERRUPTED, None)
     np.testing.assert_array_equal(result.x, quiet.x)
     assert result.queries + result.monitoring == follower.calls - 1
     assert result.ledger.get("for the certificate", 0) == at - 1
-    again = pzos.solve(
-        kinked(**named), queries=12, path=tmp_path / "run.study"
-    )  # and nothing that was answered is lost
+    again = pzos.solve(kinked(**named), queries=12, path=path, certificate=True)  # and no answer is lost
     assert repr(again.certificate) == repr(quiet.certificate)
 
 
@@ -133,7 +134,7 @@ def test_ctrl_c_between_the_run_and_its_certificate_keeps_the_result(monkeypatch
 
     ending_solver = certificates.ending_solver
     monkeypatch.setattr(certificates, "ending_solver", interrupted)
-    result = pzos.solve(kinked(), queries=12)
+    result = pzos.solve(kinked(), queries=12, certificate=True)
     assert (result.stop, result.queries, result.certificate) == (pzos.Stop.INTERRUPTED, 12, None)
 
 
@@ -141,7 +142,7 @@ def test_without_a_single_answer_there_is_a_result_and_no_certificate() -> None:
     tolerance = pzos.Tolerance(attempts=1, policy="drop", failure_rate=1.0)
     result = pzos.solve(kinked(follower=Broken(after=0)), queries=3, tolerance=tolerance)
     assert result.stop is pzos.Stop.QUERIES
-    assert result.failures == 3 + result.monitoring == 4
+    assert result.failures == result.nfev == 3
     assert result.certificate is None
 
 
@@ -152,10 +153,10 @@ def test_a_failing_follower_is_an_error_unless_it_is_tolerated() -> None:
 
 def test_a_durable_run_keeps_its_certificate_and_finds_it_again(tmp_path: Path) -> None:
     path = tmp_path / "run.study"
-    first = pzos.solve(kinked(follower_name="kinks"), queries=12, path=path)
+    first = pzos.solve(kinked(follower_name="kinks"), queries=12, path=path, certificate=True)
     assert place_beside(path, 12).exists()
     silent = kinked(follower=Broken(after=0), follower_name="kinks")
-    again = pzos.solve(silent, queries=12, path=path)
+    again = pzos.solve(silent, queries=12, path=path, certificate=True)
     assert bits(again) == bits(first)
     assert repr(again.certificate) == repr(first.certificate)
     from pzos.methods.default import choose
@@ -172,7 +173,7 @@ def test_noise_of_the_certificate_is_not_that_of_the_run() -> None:
         seen.append(float(generator.standard_normal()))
         return np.concatenate([np.abs(x - 0.3), np.maximum(x, 0.1)])
 
-    result = pzos.solve(kinked(follower=pzos.seeded(noisy)), queries=12)
+    result = pzos.solve(kinked(follower=pzos.seeded(noisy)), queries=12, certificate=True)
     assert len(seen) == result.queries + result.monitoring
     assert len(set(seen)) > len(seen) - 2
 
@@ -418,3 +419,71 @@ def test_a_run_that_its_callback_ended_goes_on_from_its_file(tmp_path: Path) -> 
     ended = asked(callback=lambda record: record.step == 4, path=path)
     assert ended.certificate is None
     assert asked(path=path).trace["value"].tobytes() == asked().trace["value"].tobytes()
+
+
+# ---- the budget is all that is paid ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("queries", [1, 5, 40, 132])
+@pytest.mark.parametrize("method", ["default", "PZOS", "ZOS", "MemoryPZOS", pzos.PZOS(batch=3)])
+def test_no_more_is_asked_than_the_budget_says(method: Any, queries: int) -> None:
+    follower = Broken(after=10**6)
+    start, calls = np.full(3, 0.2), [0]
+    result = pzos.minimize(LEADER_OF_SIX, follower, start, method, queries=queries)
+    assert follower.calls == result.nfev <= queries
+    assert calls == [0]
+    study = pzos.Study(result.known, as_method("test", method) or pzos.CompositeTrustRegion(), queries=queries)
+    while not study.done:
+        for query in study.ask():
+            calls[0] += 1
+            study.tell(query, follower(query.x))
+    assert calls[0] == study.result().nfev <= queries
+
+
+LEADER_OF_SIX = pzos.leader_from_functions(
+    lambda x, y: float(x @ x + y @ y), lambda x, y: 2 * x, lambda x, y: 2 * y, name="six"
+)
+
+
+def test_a_tenth_of_a_large_budget_is_kept_for_the_certificate_and_a_small_one_says_why_there_is_none() -> None:
+    def wild(x: Any) -> Any:  # no two answers alike: the method does not end by itself
+        return np.sin(1e3 * x)
+
+    large = pzos.minimize(LEADER_OF_SIX, wild, np.full(3, 0.2), queries=140)
+    assert large.certificate is not None
+    assert (large.queries, large.nfev, large.uncertified) == (107, 140, "")
+    small = pzos.minimize(LEADER_OF_SIX, wild, np.full(3, 0.2), queries=40)
+    assert (small.certificate, small.nfev) == (None, 40)
+    assert small.uncertified.startswith("none: it takes 33 queries, and of 40 there are 0 left; give 132 or more")
+    assert small.uncertified in repr(small)
+    assert small.uncertified in small.table()
+    assert "no certificate" not in repr(pzos.minimize(LEADER_OF_SIX, wild, [0.2], "PZOS", queries=9))
+
+
+def test_what_a_method_leaves_of_a_small_budget_makes_a_certificate() -> None:
+    result = pzos.minimize(plain, smooth, np.full(4, 0.2), queries=100, ftol=1e-3)
+    assert result.stop is pzos.Stop.CONVERGED
+    assert result.certificate is not None
+    assert result.nfev == result.queries + FEWEST_QUERIES <= 100
+
+
+def test_followers_that_do_not_move_are_not_called_stationary() -> None:
+    def stubborn(x: Any) -> Any:
+        return np.maximum(np.round(x - 0.5), 0.0)
+
+    certificate = pzos.certify(pzos.Problem(LEADER_OF_SIX, stubborn, [0.2, 0.2]), delta=0.1, queries=33)
+    assert certificate.unmoved
+    assert "stationary" not in repr(certificate) + certificate.sentence
+    assert certificate.sentence.startswith("the followers did not move: all 33 fresh answers within 0.1 of x")
+
+
+def test_a_certificate_speaks_plainly_first_and_in_the_theorems_words_after() -> None:
+    certificate = pzos.certify(pzos.Problem(LEADER_OF_SIX, abs, np.zeros(2)), delta=0.1, queries=65)
+    plainly, theorem = certificate.sentence.split(": ")
+    slope = f"{certificate.full.upper:.3g}"
+    assert plainly == (
+        f"averaged over moves of size up to 0.1 around x, the cost has no slope steeper than {slope} in any direction, "
+        "as far as 65 fresh queries can tell (95 % confidence)"
+    )
+    assert theorem == f"x is (0.1, {certificate.partial.upper:.3g})-partial-Goldstein stationary"
+    assert repr(certificate).startswith(plainly)

@@ -17,12 +17,12 @@ import numpy.typing as npt
 
 from pzos.answers.crew import COUNT, crew_of, size_of
 from pzos.answers.oracle import Oracle
-from pzos.base.checks import Faults, Must, instance_of, whole
+from pzos.base.checks import Faults, Must, instance_of
 from pzos.base.errors import InvalidInput
 from pzos.base.types import Purpose, Sense
 from pzos.methods.default import choose, ending_at, suited
 from pzos.methods.named import as_method
-from pzos.methods.solver import AnySolver, Certifiable, Stop, explained
+from pzos.methods.solver import AnySolver, Stop, explained
 from pzos.problem.follower import Follower
 from pzos.problem.leader import Leader
 from pzos.problem.outcomes import RISK, Outcomes
@@ -30,6 +30,7 @@ from pzos.problem.plain_cost import leader_from_cost
 from pzos.problem.problem import Problem, require_problem
 from pzos.problem.sense import AnySense, as_sense
 from pzos.problem.sets import Domain, box_of
+from pzos.stationarity.purse import purse_of
 from pzos.study.result import NAMES, Result, ordered
 from pzos.study.run import Callback, CtrlC, drive
 from pzos.study.study import ORDER, Order, Study
@@ -42,8 +43,6 @@ if TYPE_CHECKING:
     from pzos.study.front import Front
 
 _CALLBACK = Must(lambda value: value is None or callable(value), "a function of a record", "or None")
-#: Ends after which there is time, and a point worth certifying.
-_CERTIFIED_ENDS = (Stop.STEPS, Stop.QUERIES, Stop.TARGET, Stop.CONVERGED)
 
 
 def solve(
@@ -72,10 +71,12 @@ def solve(
     """Run ``solver`` on ``problem`` until a limit is reached, and return the result.
 
     Without a solver one is chosen and configured (``methods/default.py``); ``result.explanation`` says which and why,
-    and ``result.certificate`` how stationary its point is. The certificate's queries come on top of the limits and are
-    counted in ``result.monitoring``: 33, or as many as ``certificate`` says; ``certificate=False`` leaves it out.
-    ``steps``, ``queries`` (the algorithm's), ``seconds`` and ``target`` are limits; without any, 1000 steps are
-    taken. ``tolerance`` says what to do about a follower that fails. With ``path`` the run is durable: every answer is
+    and ``result.certificate`` how stationary its point is. ``queries`` is all that is paid for: a tenth of it, and at
+    least 33, are kept for the certificate; of fewer than 132 none are, and it is made if the method leaves enough
+    (``result.uncertified`` says why there is none). A certificate that is asked for by name comes on top:
+    ``certificate=True``, or so many queries; ``certificate=False`` leaves it out.
+    ``steps``, ``queries``, ``seconds`` and ``target`` are limits; without any, 1000 steps are taken.
+    ``tolerance`` says what to do about a follower that fails. With ``path`` the run is durable: every answer is
     kept in that file before it is used, and the same call goes on where a killed one ended. ``answers`` of these
     followers, asked for any cost, are known from the first query on: :class:`pzos.Answers`, e.g. ``result.answers``.
     ``progress`` shows a bar; by default only on a terminal. Ctrl-C returns the partial result, which counts every query
@@ -110,13 +111,15 @@ def solve(
     if solver is None:
         batch = 1 if order == "told" else _batch(workers, executor, path)
         solver, explanation = choose(known, queries if queries is not None else steps, risk, batch)
-        certificate = True if certificate is None else certificate
+        purse = purse_of(known, queries, certificate)
     else:
         solver = suited(known, solver, risk)
+        purse = purse_of(known, queries, certificate or False)
     solver = ending_at("solve", solver, xtol, ftol)
-    wanted = _certificate_queries(certificate, solver)
-    settings: dict[str, Any] = {"seed": seed, "steps": steps, "queries": queries, "seconds": seconds, "target": target}
+    purse.require_able(solver)
+    settings: dict[str, Any] = {"seed": seed, "steps": steps, "seconds": seconds, "target": target}
     settings |= {
+        "queries": purse.method,
         "failure_rate": None if tolerance is None else tolerance.failure_rate,
         "monitor": monitor,
         "order": order,
@@ -130,8 +133,9 @@ def solve(
             result = drive(study, oracle, progress=progress, workers=size, callback=callback)
         found = (explanation, explained(study.solver, study.state), known.leader.remark())
         result = replace(result, explanation=". ".join(part for part in found if part))
-        if not wanted or result.stop not in _CERTIFIED_ENDS:
-            return result
+        wanted, why_not = purse.left_for_certificate(result)
+        if not wanted:
+            return replace(result, uncertified=why_not)
         # Another seed: the noise of a noisy follower must not be that of the run.
         with _oracle(problem.follower, seed + 1, executor, tolerance) as oracle:
             return _certified(result, study, oracle, wanted, path)
@@ -146,7 +150,7 @@ def _certified(
 
     ending = ending_solver(study, queries)
     if ending is None:
-        return result
+        return replace(result, uncertified="none: around x there is no room for moves, or nothing was learned")
     file = None if path is None else place_beside(path, result.queries)
     found = ask_once("solve", study.known, ending, oracle, ending_point(study), seed=result.seed, path=file)
     ledger = ordered({**result.ledger, NAMES[Purpose.CERTIFICATE.value]: found.queries})
@@ -171,21 +175,6 @@ def _batch(workers: int | None, executor: Executor | None, path: str | os.PathLi
         with contextlib.suppress(InvalidInput):  # one that does not tell has one query at a time
             return size_of(executor)
     return workers or 1
-
-
-def _certificate_queries(certificate: bool | int | None, solver: AnySolver) -> int:
-    """Return how many queries the certificate is to have, 0 for none; what cannot be is refused before any query."""
-    if certificate is None or certificate is False:
-        return 0
-    from pzos.stationarity.certificate import FEWEST_QUERIES
-
-    faults = Faults("solve")
-    if certificate is not True:
-        whole(FEWEST_QUERIES, "or True or False").note(faults, "certificate", certificate)
-    able = isinstance(solver, Certifiable)
-    faults.check(able, "certificate", certificate, "the default solver", "call result.certify(problem, delta=...)")
-    faults.raise_if_any()
-    return FEWEST_QUERIES if certificate is True else int(certificate)
 
 
 def _oracle(

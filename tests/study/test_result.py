@@ -167,7 +167,8 @@ def test_the_columns_of_a_run() -> None:
 
 def test_a_result_reads_as_a_table() -> None:
     result = pzos.solve(problem(name="tolls"), pzos.PZOS(step=0.05, radius=0.1), steps=3, seed=11)
-    lines = result.table().splitlines()
+    verdict, *lines = result.table().splitlines()
+    assert verdict.startswith("F = ")
     names = [line.split("  ")[0] for line in lines]
     assert names == [
         "problem",
@@ -329,7 +330,7 @@ def test_trial_points_are_told_apart_by_what_became_of_them(tmp_path: Path) -> N
 
 def test_the_certificate_of_a_default_run_is_counted_and_found_again(tmp_path: Path) -> None:
     path = tmp_path / "default.study"
-    result = pzos.solve(problem(), queries=20, path=path)
+    result = pzos.solve(problem(), queries=20, path=path, certificate=True)
     assert result.certificate is not None
     assert result.ledger["for the certificate"] == result.certificate.queries
     assert total(result) == result.queries + result.monitoring

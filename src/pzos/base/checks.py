@@ -84,6 +84,16 @@ def nearest(name: str, names: Iterable[str]) -> str:
     return best if likeness(best)[0] >= _LIKE else ""
 
 
+def counted(count: int, noun: str) -> str:
+    """Return how many there are of a thing, in words that fit one and many.
+
+    >>> counted(1, "query"), counted(2, "query"), counted(0, "answer")
+    ('1 query', '2 queries', '0 answers')
+    """
+    many = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
+    return f"{count} {noun if count == 1 else many}"
+
+
 class Faults:
     """Collects every fault of a call, so that the user sees them all in one error.
 

@@ -133,7 +133,7 @@ def run(args: argparse.Namespace) -> int:
         description = description.answered_by(asked_for, args.order)
         with _opened(description, **limits_of(args), **answers_of(args)) as study:
             result = drive(study, oracle, workers=workers)
-            emit(args, {"study": str(description.path), **result_data(result, study.ask())}, repr(result))
+            emit(args, {"study": str(description.path), **result_data(result, study.ask())}, result.table())
     return 130 if result.stop.name == "INTERRUPTED" else 0
 
 

@@ -40,8 +40,8 @@ def choose(known: Known, budget: int | None = None, risk: float = 0.05, batch: i
     explanation = (
         f"composite trust region, {asked} per step: f is known, so it is minimised on a model of the response that "
         f"remembers up to {kept} answers; {n} decisions{spend}; {facts}; the scale of x, structure, noise "
-        "and jumps in the answers are found out on the way. It has no guarantee of its own, so the run ends with a "
-        "certificate (result.certificate) from fresh queries, counted apart"
+        "and jumps in the answers are found out on the way. It has no guarantee of its own: a certificate "
+        "(result.certificate), from fresh queries, says how good its point is"
     )
     if known.outcomes is not None:
         explanation += (

@@ -42,10 +42,10 @@ def verdict(result: Result) -> str:
 
 def brief_rows(result: Result) -> list[tuple[str, str]]:
     """Return what comes below the verdict: names and texts, at most nine of them."""
-    spent = ", ".join(f"{count} {name}" for name, count in result.ledger.items())
+    spent = ", ".join(f"{name} {count}" for name, count in result.ledger.items())
     rows = [
         ("x", entries(result.x)),
-        ("queries", f"{result.nfev} in {result.seconds:.3g} s" + (f" ({spent})" if spent else "")),
+        ("queries", f"{result.nfev} in {result.seconds:.3g} s" + (f": {spent}" if spent else "")),
         ("method", f"{result.solver.partition('(')[0]}, seed {result.seed}"),
     ]
     if result.best_value == result.best_value and result.best_value != result.value:
@@ -57,6 +57,8 @@ def brief_rows(result: Result) -> list[tuple[str, str]]:
         rows += result.standing.rows()[:2]
     if result.certificate is not None:
         rows.append(("certificate", result.certificate.sentence))
+    elif result.uncertified:
+        rows.append(("certificate", result.uncertified))
     return [*rows, ("more", "print(result.table())")]
 
 

@@ -22,7 +22,7 @@ from pzos.methods.solver import NO_EXTRAS, Outcome, Stop, Task
 from pzos.problem.leader import Leader
 from pzos.problem.sense import AnySense, as_sense
 from pzos.study.collected import Pair, as_table
-from pzos.study.display import brief, brief_page, number
+from pzos.study.display import brief, brief_page, number, verdict
 
 if TYPE_CHECKING:
     from pzos.methods.expecting import Expectation, Sensitivity
@@ -252,8 +252,8 @@ class Result:
     ``queries`` counts what the algorithm asked, ``monitoring`` what was asked only to watch it, the certificate's
     queries included; ``ledger`` says where all of them went (probes, trial points, failed, answered by a cache, ...).
     ``answers`` is the table of all answers, which other costs and problems can begin with.
-    ``certificate`` speaks of ``x``: the default method ends with one, and :class:`pzos.StopWhenStationary` gives its
-    latest.
+    ``certificate`` speaks of ``x``: the default method ends with one, if its budget allows (else ``uncertified`` says
+    why there is none), and :class:`pzos.StopWhenStationary` gives its latest.
 
     ``fun``, ``nfev``, ``success`` and ``message`` are SciPy's names for F at ``x``, all queries that were paid for,
     whether the run came to an end of its own or spent what it was given, and why it ended.
@@ -287,6 +287,7 @@ class Result:
     ledger: Mapping[str, int] = field(default_factory=dict)
     certificate: Certificate | NeighbourCertificate | None = None
     standing: Standing | None = None
+    uncertified: str = ""
 
     @property
     def fun(self) -> float:
@@ -347,11 +348,13 @@ class Result:
             rows.append(("why this method", self.explanation))
         if self.certificate is not None:
             rows.append(("certificate", self.certificate.sentence))
+        elif self.uncertified:
+            rows.append(("certificate", self.uncertified))
         return rows
 
     def table(self) -> str:
-        """Return all there is to say of the run, in two columns."""
-        return aligned(self.rows())
+        """Return the verdict and all there is to say of the run, in two columns."""
+        return f"{verdict(self)}\n{aligned(self.rows())}"
 
     def __repr__(self) -> str:
         return brief(self)
