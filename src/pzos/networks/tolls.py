@@ -8,6 +8,7 @@ and one class they lead to the system optimum. Elsewhere they are only a start.
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -17,6 +18,7 @@ import numpy.typing as npt
 
 from pzos.answers.oracle import Oracle
 from pzos.base.checks import Faults, at_least, frozen_array, frozen_indices, number, positive, require
+from pzos.base.columns import Columns
 from pzos.base.errors import FollowerFailure
 from pzos.base.types import Matrix, Purpose, Query, Sense, Vector
 from pzos.networks.assignment import Assignment
@@ -124,7 +126,21 @@ def toll_problem(
         sense = SENSES[objective] if isinstance(objective, str) else "min" if weights is None else "max"
     name = f"tolls on {chosen.size} links of {network.name} for {leader.name}"
     answering = travellers if follower is None else follower
-    return Problem(leader, answering, start, allowed, sense, name, outcomes=outcomes)
+    names = link_names(network)
+    payers = [] if len(paying) == len(known) else [f"{link}, paying" for link in names]
+    return Problem(
+        leader, answering, start, allowed, sense, name, outcomes=outcomes,
+        decisions=Columns([names[link] for link in chosen]),
+        responses=Columns([*names, *payers]),
+    )  # fmt: skip
+
+
+def link_names(network: Network) -> list[str]:
+    """Return the links by the names of their ends; of links between the same two also the number."""
+    ids = network.node_ids
+    names = [f"{ids[tail]} → {ids[head]}" for tail, head in zip(network.tail, network.head, strict=True)]
+    times = Counter(names)
+    return [name if times[name] == 1 else f"{name} (link {link})" for link, name in enumerate(names)]
 
 
 def flow_caps(network: Network, links: Iterable[Any], most: npt.ArrayLike) -> Outcomes:
