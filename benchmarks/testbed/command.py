@@ -72,7 +72,7 @@ def chosen(what: str, names: Sequence[str], there: Mapping[str, Any]) -> list[st
 
 
 def _told(item: Curve) -> None:
-    note = f" FAILED {item.failure}" if item.failure else ""
+    note = f" {'FAILED' if item.suited else 'left out:'} {item.failure}" if item.failure else ""
     last = item.at(item.gaps.size) if item.gaps.size else float("nan")
     sys.stderr.write(f"{item.family}, {item.method}, seed {item.seed}: gap {last:.1e}, {item.seconds:.1f} s{note}\n")
 
