@@ -44,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--node", type=Path, help="TNTP node file (default: the one beside NET, if there is one)")
     add("--gmns", type=Path, metavar="FOLDER", help="node.csv, link.csv, demand.csv instead of TNTP")
     add("--columns", nargs="+", metavar="NAME", help="columns of NET in its order, if not the usual ones: "
-        "init_node term_node capacity free_flow_time (length, b, power, toll, link_type); others are skipped")  # fmt: skip
+        "init_node term_node capacity free_flow_time (length, b, power, toll, link_type); others: skipped")  # fmt: skip
     add("--toll-factor", type=float, help="weight of the file's tolls in the cost")
     add("--distance-factor", type=float, help="weight of the length in the cost")
     add("--links", nargs="+", default=["busiest:20"], metavar="LINK", help="FROM-TO, numbers, busiest:N or all")

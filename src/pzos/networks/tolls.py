@@ -6,6 +6,7 @@ all links tolled and one class they lead to the system optimum. Elsewhere they a
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pzos.base.checks import Faults, frozen_array, frozen_indices, number, positive, require
+from pzos.base.columns import Columns
 from pzos.base.types import Matrix, Sense, Vector
 from pzos.networks.assignment import Assignment
 from pzos.networks.demand import Indices
@@ -113,7 +115,21 @@ def toll_problem(
         sense = SENSES[objective] if isinstance(objective, str) else "min" if weights is None else "max"
     name = f"tolls on {chosen.size} links of {network.name} for {leader.name}"
     answering = travellers if follower is None else follower
-    return Problem(leader, answering, start, allowed, sense, name, outcomes=outcomes)
+    names = link_names(network)
+    payers = [] if len(paying) == len(network.classes) else [f"{link}, paying" for link in names]
+    return Problem(
+        leader, answering, start, allowed, sense, name, outcomes=outcomes,
+        decisions=Columns([names[link] for link in chosen]),
+        responses=Columns([*names, *payers]),
+    )  # fmt: skip
+
+
+def link_names(network: Network) -> list[str]:
+    """Return the links by the names of their ends; of links between the same two also the number."""
+    ids = network.node_ids
+    names = [f"{ids[tail]} → {ids[head]}" for tail, head in zip(network.tail, network.head, strict=True)]
+    times = Counter(names)
+    return [name if times[name] == 1 else f"{name} (link {link})" for link, name in enumerate(names)]
 
 
 def flow_caps(network: Network, links: Iterable[Any], most: npt.ArrayLike) -> Outcomes:
