@@ -18,6 +18,7 @@ import numpy.typing as npt
 from pzos.answers.crew import COUNT, crew_of, size_of
 from pzos.answers.oracle import Oracle
 from pzos.base.checks import Faults, Must, instance_of
+from pzos.base.columns import Columns
 from pzos.base.errors import InvalidInput
 from pzos.base.types import Purpose, Sense
 from pzos.methods.default import choose, ending_at, suited
@@ -199,6 +200,8 @@ def minimize(
     step_of_x: npt.ArrayLike | None = None,
     outcomes: Outcomes | Iterable[Outcomes] | None = None,
     name: str = "",
+    decisions: Columns | Sequence[Any] | None = None,
+    responses: Columns | Sequence[Any] | None = None,
     **settings: Any,
 ) -> Result:
     """Minimise f(x, y*(x)) in one call: ``cost(x, y)`` is known, ``follower(x)`` gives y and can only be queried.
@@ -207,7 +210,7 @@ def minimize(
     ``result.explanation`` says which) or a :class:`pzos.Leader`. ``bounds`` are pairs, one per entry of x or one for
     all, None where a side is open; for other sets give a ``domain``. ``method`` is a name or a solver. ``step_of_x``
     keeps every decision on multiples of a step: nobody sets a price to six digits. ``outcomes`` are constraints on what
-    the followers do. ``settings`` are those of :func:`solve`: ``queries``, ``seconds``, ``xtol``, ``ftol``,
+    the followers do; ``decisions`` and ``responses`` name the entries of x and y. ``settings`` are those of :func:`solve`: ``queries``, ``seconds``, ``xtol``, ``ftol``,
     ``callback``, ``answers``, ``path``, ``workers``, ``seed``, ...
 
     >>> import numpy as np, pzos
@@ -225,7 +228,8 @@ def minimize(
     faults.check(not unclear, "bounds", bounds, "no bounds beside a domain", "leave one out, or use an Intersection")
     chosen = domain if bounds is None else box_of(faults, bounds)
     faults.raise_if_any()
-    problem = Problem(leader, follower, x0, chosen, sense, name, outcomes=outcomes, grid=step_of_x)
+    named: dict[str, Any] = {"name": name, "decisions": decisions, "responses": responses}
+    problem = Problem(leader, follower, x0, chosen, sense, outcomes=outcomes, grid=step_of_x, **named)
     return solve(problem, as_method(where, method), **settings)
 
 
