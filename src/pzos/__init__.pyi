@@ -123,6 +123,7 @@ from .stationarity.stopping import StopWhenStationary as StopWhenStationary
 
 # Other projects' interfaces
 from .integrations.gest import PzosGenerator as PzosGenerator
+from .integrations.scipy import scipy_method as scipy_method
 
 # Types, errors, random numbers
 from .base.types import LeaderValue as LeaderValue, Purpose as Purpose, Query as Query, Response as Response

@@ -211,7 +211,7 @@ def minimize(
     all, None where a side is open; for other sets give a ``domain``. ``method`` is a name or a solver. ``step_of_x``
     keeps every decision on multiples of a step: nobody sets a price to six digits. ``outcomes`` are constraints on what
     the followers do; ``decisions`` and ``responses`` name the entries of x and y. ``settings`` are those of
-    :func:`solve`: ``queries``, ``seconds``, ``xtol``, ``ftol``, ``callback``, ``answers``, ``path``, ``workers``, ``seed``, ...
+    :func:`solve`: ``queries``, ``seconds``, ``xtol``, ``ftol``, ``callback``, ``answers``, ``path``, ...
 
     >>> import numpy as np, pzos
     >>> result = pzos.minimize(lambda x, y: (y - 3) @ (y - 3), lambda x: 4 - np.minimum(x, 2), [0.0], bounds=(0, 8),

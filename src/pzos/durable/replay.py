@@ -340,7 +340,7 @@ class Summary(NamedTuple):
 
     ``difference`` is the largest by which another machine computed a point otherwise than it was stored; ``withdrawn``
     answers were taken back, and the answers ``aside`` had been asked for on their ground. ``stop`` is why the study
-    ended, as its last writer noted; None if it may go on.
+    ended, as its last writer noted; None if it may go on; ``state`` says the same in words.
     """
 
     header: dict[str, Any]
@@ -352,6 +352,7 @@ class Summary(NamedTuple):
     withdrawn: int
     aside: int
     stop: Stop | None
+    state: str
     remarks: list[tuple[str, str]]
 
 
@@ -369,5 +370,6 @@ def summary(path: str | os.PathLike[str]) -> Summary:
         contents.withdrawn,
         contents.aside,
         contents.stop,
+        contents.state,
         contents.remarks(),
     )

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pzos.base.checks import Faults
+from pzos.base.checks import Faults, counted
 from pzos.methods.penalty import PENALISED, ExactPenalty
 from pzos.methods.solver import AnySolver, Constrained
 from pzos.methods.trust_region.constrained import ConstrainedTrustRegion
@@ -35,18 +35,18 @@ def choose(known: Known, budget: int | None = None, risk: float = 0.05, batch: i
     kept = points if points is not None else min(max(2 * n, 100), _MOST_POINTS)
     names = [_NAMES[type(item)] for item in known.structure]
     facts = f"declared: {' and '.join(names)}, dropped if the answers contradict" if names else "nothing declared"
-    spend = "" if budget is None else f", at most {budget} queries"
+    spend = "" if budget is None else f", at most {counted(budget, 'query')}"
     asked = "one query" if batch == 1 else f"{batch} queries"
     explanation = (
         f"composite trust region, {asked} per step: f is known, so it is minimised on a model of the response that "
-        f"remembers up to {kept} answers; {n} decisions{spend}; {facts}; the scale of x, structure, noise "
+        f"remembers up to {kept} answers; {counted(n, 'decision')}{spend}; {facts}; the scale of x, structure, noise "
         "and jumps in the answers are found out on the way. It has no guarantee of its own: a certificate "
         "(result.certificate), from fresh queries, says how good its point is"
     )
     if known.outcomes is not None:
         explanation += (
-            f". {len(known.outcomes)} constraints on outcomes are known like f: trial points keep them with a margin "
-            f"for a risk of {risk:g} each, as far as the model knows"
+            f". {counted(len(known.outcomes), 'constraint')} on outcomes, known like f: trial points keep them with a "
+            f"margin for a risk of {risk:g} each, as far as the model knows"
         )
     return suited(known, CompositeTrustRegion(batch=batch, points=points), risk), explanation
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pzos.base.checks import Faults, instance_of, set_fields, shown
+from pzos.base.checks import Faults, counted, instance_of, set_fields, shown
 from pzos.base.columns import Columns, as_columns
 from pzos.base.types import Sense, Vector, float_array
 from pzos.problem.follower import A_FOLLOWER, Follower, as_follower, identity
@@ -144,8 +144,9 @@ class Problem:
 
     def __repr__(self) -> str:
         title = f" {self.name!r}" if self.name else ""
-        kept = f" under {len(self.outcomes)} constraints on the outcome" if self.outcomes is not None else ""
-        return f"Problem{title}: {self.sense} over {self.x0.size} decisions in {type(self.domain).__name__}{kept}"
+        kept = f" under {counted(len(self.outcomes), 'constraint')} on the outcome" if self.outcomes is not None else ""
+        size, where = counted(self.x0.size, "decision"), type(self.domain).__name__
+        return f"Problem{title}: {self.sense} over {size} in {where}{kept}"
 
 
 def _checked_start(faults: Faults, x0: Any) -> Vector | None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from pzos.answers.table import Answers
-from pzos.base.checks import aligned, instance_of, one_of, positive
+from pzos.base.checks import aligned, counted, instance_of, one_of, positive
 from pzos.base.errors import InvalidInput, MissingExtra
 from pzos.base.frames import spare_study
 from pzos.base.keys import Keys, Role
@@ -328,7 +328,7 @@ class Result:
         """Return what :meth:`table` prints, as (name, text) pairs."""
         goal = "lowest" if self.sense == "min" else "highest"
         rows = [
-            ("problem", self.problem or f"unnamed, {self.x.size} decisions"),
+            ("problem", self.problem or f"unnamed, {counted(self.x.size, 'decision')}"),
             ("solver", self.solver),
             ("stopped", stop_words(self.stop)),
             ("F at the last point", number(self.value)),

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from pzos.base.checks import counted
 from pzos.base.types import LeaderValue, Vector, dot
 from pzos.methods.response_model.fit import Shape
 from pzos.methods.solver import Task, Told
@@ -263,7 +264,7 @@ def findings(state: RegionState) -> str:
         asked = "" if state.exact is None else ", as far as one query beside another tells"
         said.append(f"the followers repeat themselves{asked}")
     if state.wrong:
-        said.append(f"{state.wrong} answers were wrong when asked for once more, and replaced")
+        said.append(f"{counted(state.wrong, 'answer')} proved wrong when asked for once more, and replaced")
     if not history.answers.std(axis=0).any():
         said.append("the answers did not move at all")
     ratio = float(history.sizes.max() / history.sizes.min())
@@ -272,5 +273,5 @@ def findings(state: RegionState) -> str:
     if leading is not None and leading.weight > 0.0:
         said.append(f"beyond what is linear the answers are taken as {leading.kernel.value}")
     if state.looks:
-        said.append(f"{state.looks} queries looked far away")
+        said.append(f"{counted(state.looks, 'query')} looked far away")
     return "found out on the way: " + "; ".join(said)
