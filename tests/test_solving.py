@@ -446,13 +446,13 @@ LEADER_OF_SIX = pzos.leader_from_functions(
 
 
 def test_a_tenth_of_a_large_budget_is_kept_for_the_certificate_and_a_small_one_says_why_there_is_none() -> None:
-    def wild(x: Any) -> Any:  # no two answers alike: the method does not end by itself
-        return np.sin(1e3 * x)
+    def wild(x: Any) -> Any:  # so many decisions that the method does not end by itself
+        return np.sin(10.0 * x)
 
-    large = pzos.minimize(LEADER_OF_SIX, wild, np.full(3, 0.2), queries=140)
+    large = pzos.minimize(LEADER_OF_SIX, wild, np.full(12, 0.2), queries=140)
     assert large.certificate is not None
     assert (large.queries, large.nfev, large.uncertified) == (107, 140, "")
-    small = pzos.minimize(LEADER_OF_SIX, wild, np.full(3, 0.2), queries=40)
+    small = pzos.minimize(LEADER_OF_SIX, wild, np.full(12, 0.2), queries=40)
     assert (small.certificate, small.nfev) == (None, 40)
     assert small.uncertified.startswith("none: it takes 33 queries, and of 40 there are 0 left; give 132 or more")
     assert small.uncertified in repr(small)

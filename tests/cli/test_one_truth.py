@@ -31,8 +31,8 @@ ENDS = {
     "steps": BASE + 'follower = "model:follower"\nsteps = 3\n[solver]\nkind = "PZOS"',
     "queries": BASE + 'follower = "model:follower"\nqueries = 5',
     "target": BASE + 'follower = "model:follower"\ntarget = 0.5',
-    "converged": BASE + 'follower = "model:follower"\ngrid = 1.0',
-    "unmoved": BASE + 'follower = "model:still"\n[set]\nkind = "Box"\nlower = 0.0\nupper = 2.0',
+    "converged": BASE + 'follower = "model:follower"\n[solver]\nkind = "CompositeTrustRegion"\nftol = 0.01',
+    "unmoved": BASE + 'follower = "model:still"\n[solver]\nkind = "CompositeTrustRegion"\nftol = 0.01',
 }
 
 

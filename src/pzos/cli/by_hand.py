@@ -224,6 +224,8 @@ def read_answers(file: Path, known: Known | None = None) -> list[Told]:
         text = file.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidInput(f"{file}: cannot be read ({error}); give a CSV or JSON file of answers") from None
+    if not text.strip():
+        raise InvalidInput(f"{file}: is empty: expected answers; start from the file that  pzos ask  writes")
     try:
         if text.lstrip()[:1] in ("{", "["):
             data: Any = json.loads(text)
