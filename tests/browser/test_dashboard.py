@@ -57,7 +57,7 @@ def test_every_page_can_be_read(size: str, chromium: Browser, address: str) -> N
         chromium.open(home + page, width, height, phone=phone)
         seen = chromium.evaluate(AUDIT)
         assert seen["complaints"] == [], page
-        assert seen["texts"] > 5
+        assert seen["texts"] >= 4
         assert chromium.complaints(home) == [], page
     assert "token" not in chromium.evaluate("location.href")
 
