@@ -180,3 +180,37 @@ def test_pointless_tolls_are_taken_off_and_named(bridge, tmp_path: Path, capsys)
     assert found["checks"]["unchecked"] == 0
     assert found["queries"] <= 30
     assert not found["cap"]["binds"]
+
+
+def test_links_are_written_for_a_geographic_information_system(files, tmp_path: Path, capsys) -> None:
+    out = tmp_path / "out"
+    words = [
+        "--links",
+        "busiest:3",
+        *QUICK,
+        "--no-map",
+        "--out",
+        str(out),
+        "--geo",
+        "geojson",
+        "gpkg",
+        "--crs",
+        "25832",
+    ]
+    found = data(capsys, *words)
+    lines = json.loads((out / "tolls.geojson").read_text())["features"]
+    for row in found["links"]:
+        assert lines[row["link"]]["properties"]["toll"] == pytest.approx(row["toll"])
+        assert lines[row["link"]]["properties"]["flow_before"] == pytest.approx(row["flow_before"])
+    assert (out / "tolls.gpkg").read_bytes().startswith(b"SQLite format 3")
+    assert main(["tolls", *files, *words]) == 2  # these files have no coordinates
+    assert "coordinates of every node" in capsys.readouterr().err
+
+
+def test_a_trips_file_cut_in_half_and_other_columns(files, tmp_path: Path, capsys) -> None:
+    trips = Path(files[1]).read_text().splitlines()
+    Path(files[1]).write_text("\n".join(trips[: len(trips) // 2]) + "\n")
+    assert main(["tolls", *files, "--out", str(tmp_path / "out")]) == 2
+    assert "cut short" in capsys.readouterr().err
+    assert main(["tolls", *files, "--columns", "from", "to", "capacity", "--out", str(tmp_path / "out")]) == 2
+    assert "free-flow time is missing" in capsys.readouterr().err

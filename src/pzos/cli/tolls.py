@@ -20,6 +20,7 @@ from pzos.cli.printing import add_json, as_json, emit
 from pzos.networks.assignment import Assignment
 from pzos.networks.city import generated_city
 from pzos.networks.demand import Indices
+from pzos.networks.geo import require_places, write_geojson, write_geopackage
 from pzos.networks.gmns import read_gmns
 from pzos.networks.network import Network
 from pzos.networks.objectives import SENSES, TollReport, toll_report
@@ -31,6 +32,7 @@ from pzos.study.standing import Standing
 
 _LINK_COLUMNS = ("link", "from", "to", "toll", "flow_before", "flow_after", "time_before", "time_after")
 _NAMED = 12
+_GEO = {"geojson": write_geojson, "gpkg": write_geopackage}
 _EXAMPLE = "examples: --objective revenue, --objective revenue=1,travel_time=-0.2"
 
 
@@ -41,6 +43,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("trips", nargs="?", type=Path, metavar="TRIPS", help="TNTP trips file")
     add("--node", type=Path, help="TNTP node file (default: the one beside NET, if there is one)")
     add("--gmns", type=Path, metavar="FOLDER", help="node.csv, link.csv, demand.csv instead of TNTP")
+    add("--columns", nargs="+", metavar="NAME", help="columns of NET in its order, if not the usual ones: "
+        "init_node term_node capacity free_flow_time (length, b, power, toll, link_type); others: skipped")  # fmt: skip
     add("--toll-factor", type=float, help="weight of the file's tolls in the cost")
     add("--distance-factor", type=float, help="weight of the length in the cost")
     add("--links", nargs="+", default=["busiest:20"], metavar="LINK", help="FROM-TO, numbers, busiest:N or all")
@@ -57,6 +61,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--seed", type=int, default=0, help="seed of the search, and of the generated city (0)")
     add("--show", type=int, default=20, metavar="N", help="rows of the table of links (20)")
     add("--out", type=Path, default=Path("tolls-output"), metavar="DIR", help="folder for tolls.csv and map.png")
+    add("--geo", nargs="+", default=[], choices=sorted(_GEO), metavar="KIND", help="also write links and nodes as "
+        f"{' or '.join(sorted(_GEO))}, flows before and after")  # fmt: skip
+    add("--crs", type=int, metavar="EPSG", help="reference system of the coordinates (4326: degrees) for --geo")
     add("--no-map", action="store_true", help="draw no map")
     add_json(parser)
 
@@ -91,6 +98,9 @@ def run(args: argparse.Namespace) -> int:
     reports = [toll_report(choice.free, state, choice.links) for state in states]
     args.out.mkdir(parents=True, exist_ok=True)
     written = [_write_tolls(_link_rows(choice, found, states[1]), args.out / "tolls.csv")]
+    for kind in args.geo:
+        written.append(args.out / f"tolls.{kind}")
+        _GEO[kind](choice.free, states[1], written[-1], crs=args.crs)
     written += _map(args, choice, states[1])
     data = _data(args, choice, found, reports, written)
     (args.out / "summary.json").write_text(as_json(data) + "\n", encoding="utf-8")
@@ -108,6 +118,8 @@ def _choice(args: argparse.Namespace) -> _Choice:
         network = network.with_classes(args.values_of_time, args.shares)
     elif args.shares is not None:
         raise InvalidInput("tolls: --shares without --values-of-time: expected one value of time per share; add them")
+    if args.geo:
+        require_places("tolls --geo", network, args.crs)  # before the search, not after it
     free = network.assign(gap=args.gap)
     links = _links(args.links, network, free)
     highest = usual_cap(network, links, classes=args.paying, free=free) if args.max_toll is None else args.max_toll
@@ -126,8 +138,9 @@ def _network(args: argparse.Namespace) -> Network:
     if args.trips is None:
         raise InvalidInput(f"tolls: TRIPS is missing: expected the trips file that belongs to {args.net}; add it")
     return read_tntp(
-        args.net, args.trips, args.node, toll_factor=args.toll_factor, distance_factor=args.distance_factor
-    )
+        args.net, args.trips, args.node, toll_factor=args.toll_factor, distance_factor=args.distance_factor,
+        columns=args.columns,
+    )  # fmt: skip
 
 
 def _links(words: list[str], network: Network, free: Assignment) -> Indices:
