@@ -129,6 +129,14 @@ def test_a_failing_simulator_is_a_query_and_no_end():
         assert made.at(10) < made.values[0]
 
 
+def test_a_probe_outside_the_set_is_answered_but_counts_for_nothing():
+    door = Door(CIRCLE.stated(0), 2)
+    door.asked(np.array([0.1, 0.1]))
+    assert door.asked(np.array([2.5, 0.0])).tolist() == [6.25, 2.5]
+    assert door.outside == 1
+    assert door.values[1] == np.inf
+
+
 def test_a_noisy_simulator_is_judged_by_the_mean():
     def noisy(seed):
         problem = circle(seed)
