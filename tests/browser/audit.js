@@ -15,6 +15,7 @@
     if (!node.data.trim() || !parent || ["SCRIPT", "STYLE", "NOSCRIPT"].includes(parent.tagName)) continue;
     let hidden = false;
     for (let up = parent; up; up = up.parentElement) if (!seen(up)) hidden = true;
+    if (parent.closest("details:not([open])") && !parent.closest("summary")) hidden = true;
     if (hidden) continue;
     const range = document.createRange();
     range.selectNodeContents(node);
@@ -72,7 +73,7 @@
   }
 
   /* 5. Every plot is drawn: axes, and traces with ink in them. */
-  const plots = [...document.querySelectorAll(".plotly-graph-div")];
+  const plots = [...document.querySelectorAll(".plotly-graph-div")].filter(plot => !plot.closest("details:not([open])"));
   for (const plot of plots) {
     const box = plot.getBoundingClientRect();
     const marks = [...plot.querySelectorAll(".scatterlayer path, .barlayer path")];

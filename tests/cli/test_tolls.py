@@ -143,3 +143,74 @@ def test_flows_can_be_capped_from_the_command_line(files: tuple[str, str], tmp_p
 @pytest.mark.parametrize("word", ["busiest:3", "10-16=much", "nowhere=3"])
 def test_caps_that_cannot_be_read_are_named(word: str, files: tuple[str, str], tmp_path: Path) -> None:
     assert main(["tolls", *files, "--cap", word, "--out", str(tmp_path)]) != 0
+
+
+@pytest.fixture
+def bridge(tmp_path: Path) -> tuple[str, str]:
+    """Write a city with one bridge that all trips must take, and two ways behind it."""
+    net, trips = tmp_path / "bridge_net.tntp", tmp_path / "bridge_trips.tntp"
+    rows = ["1 2 10 1 1 1 1", "2 3 1 1 0.001 1000 1", "2 4 10 1 0.5 0 1", "4 3 10 1 0.5 0 1"]
+    tags = ["<NUMBER OF ZONES> 3", "<NUMBER OF NODES> 4", "<FIRST THRU NODE> 1", "<NUMBER OF LINKS> 4"]
+    net.write_text("\n".join([*tags, "<END OF METADATA>", *(f"{row} 0 0 1 ;" for row in rows)]) + "\n")
+    trips.write_text("<NUMBER OF ZONES> 3\n<TOTAL OD FLOW> 1.0\n<END OF METADATA>\nOrigin 1\n 3 : 1.0;\n")
+    return str(net), str(trips)
+
+
+def test_a_default_cap_that_binds_is_the_first_line(bridge, tmp_path: Path, capsys) -> None:
+    words = ["tolls", *bridge, "--links", "1-2", "2-3", "--queries", "30", "--no-map", "--out", str(tmp_path)]
+    assert main([*words, "--objective", "revenue"]) == 0
+    told = capsys.readouterr().out
+    assert told.splitlines()[0].startswith("the default cap of ")
+    assert "binds on 1 of 2 links" in told.splitlines()[0]
+    assert "captive (as many travellers at every toll tried): 1-2" in told
+    assert "% of the revenue is bounded by the cap alone" in told
+    assert main([*words, "--objective", "revenue", "--max-toll", "3"]) == 0
+    told = capsys.readouterr().out
+    assert told.startswith("Network")  # this cap was chosen
+    assert "at the highest toll allowed: 1-2" in told
+
+
+def test_pointless_tolls_are_taken_off_and_named(bridge, tmp_path: Path, capsys) -> None:
+    words = [*bridge, "--links", "1-2", "2-3", "--queries", "30", "--no-map", "--out", str(tmp_path)]
+    found = data(capsys, *words)
+    assert found["captive"] == found["taken_off"] == ["1-2"]
+    assert found["links"][0]["toll"] == 0.0
+    assert found["links"][1]["toll"] == pytest.approx(0.5, abs=1e-2)
+    assert found["checks"]["queries"] >= 1
+    assert found["checks"]["unchecked"] == 0
+    assert found["queries"] <= 30
+    assert not found["cap"]["binds"]
+
+
+def test_links_are_written_for_a_geographic_information_system(files, tmp_path: Path, capsys) -> None:
+    out = tmp_path / "out"
+    words = [
+        "--links",
+        "busiest:3",
+        *QUICK,
+        "--no-map",
+        "--out",
+        str(out),
+        "--geo",
+        "geojson",
+        "gpkg",
+        "--crs",
+        "25832",
+    ]
+    found = data(capsys, *words)
+    lines = json.loads((out / "tolls.geojson").read_text())["features"]
+    for row in found["links"]:
+        assert lines[row["link"]]["properties"]["toll"] == pytest.approx(row["toll"])
+        assert lines[row["link"]]["properties"]["flow_before"] == pytest.approx(row["flow_before"])
+    assert (out / "tolls.gpkg").read_bytes().startswith(b"SQLite format 3")
+    assert main(["tolls", *files, *words]) == 2  # these files have no coordinates
+    assert "coordinates of every node" in capsys.readouterr().err
+
+
+def test_a_trips_file_cut_in_half_and_other_columns(files, tmp_path: Path, capsys) -> None:
+    trips = Path(files[1]).read_text().splitlines()
+    Path(files[1]).write_text("\n".join(trips[: len(trips) // 2]) + "\n")
+    assert main(["tolls", *files, "--out", str(tmp_path / "out")]) == 2
+    assert "cut short" in capsys.readouterr().err
+    assert main(["tolls", *files, "--columns", "from", "to", "capacity", "--out", str(tmp_path / "out")]) == 2
+    assert "free-flow time is missing" in capsys.readouterr().err

@@ -237,8 +237,10 @@ def _named(error: Exception, queries: list[Query]) -> FollowerFailure:
 
 def _response(query: Query, answer: Any, seconds: float) -> Response:
     if isinstance(answer, Answer):
-        spent = CACHED_SECONDS if answer.cached else seconds
-        return Response(query.step, query.index, as_vector(query, answer.y), _gap(query, answer.gap), spent)
+        spent, y, gap = CACHED_SECONDS if answer.cached else seconds, answer.y, answer.gap
+        if type(y) is np.ndarray and y.dtype is FLOAT64 and y.ndim and type(gap) is float:  # the usual case, in short
+            return Response(query.step, query.index, y.copy(), gap, spent)
+        return Response(query.step, query.index, as_vector(query, y), _gap(query, gap), spent)
     return Response(query.step, query.index, as_vector(query, answer), _NOT_REPORTED, seconds)
 
 

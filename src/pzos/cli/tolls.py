@@ -20,15 +20,19 @@ from pzos.cli.printing import add_json, as_json, emit
 from pzos.networks.assignment import Assignment
 from pzos.networks.city import generated_city
 from pzos.networks.demand import Indices
+from pzos.networks.geo import require_places, write_geojson, write_geopackage
 from pzos.networks.gmns import read_gmns
 from pzos.networks.network import Network
 from pzos.networks.objectives import SENSES, TollReport, toll_report
+from pzos.networks.search import TollSearch, optimise_tolls
 from pzos.networks.tntp import read_tntp
-from pzos.networks.tolls import TollFollower, TollSearch, flow_caps, optimise_tolls, total_cap
+from pzos.networks.tolls import TollFollower, flow_caps, total_cap, usual_cap
 from pzos.problem.outcomes import Outcomes
 from pzos.study.standing import Standing
 
 _LINK_COLUMNS = ("link", "from", "to", "toll", "flow_before", "flow_after", "time_before", "time_after")
+_NAMED = 12
+_GEO = {"geojson": write_geojson, "gpkg": write_geopackage}
 _EXAMPLE = "examples: --objective revenue, --objective revenue=1,travel_time=-0.2"
 
 
@@ -39,11 +43,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("trips", nargs="?", type=Path, metavar="TRIPS", help="TNTP trips file")
     add("--node", type=Path, help="TNTP node file (default: the one beside NET, if there is one)")
     add("--gmns", type=Path, metavar="FOLDER", help="node.csv, link.csv, demand.csv instead of TNTP")
+    add("--columns", nargs="+", metavar="NAME", help="columns of NET in its order, if not the usual ones: "
+        "init_node term_node capacity free_flow_time (length, b, power, toll, link_type); others: skipped")  # fmt: skip
     add("--toll-factor", type=float, help="weight of the file's tolls in the cost")
     add("--distance-factor", type=float, help="weight of the length in the cost")
     add("--links", nargs="+", default=["busiest:20"], metavar="LINK", help="FROM-TO, numbers, busiest:N or all")
     add("--objective", default="travel_time", help=f"{', '.join(SENSES)}, or a mix; {_EXAMPLE}")
-    add("--max-toll", type=float, help="highest toll per link (default: the mean trip's travel time)")
+    add("--max-toll", type=float, help="highest toll per link (default: see pzos.networks.usual_cap)")
     add("--min-toll", type=float, default=0.0, help="lowest toll per link; below 0 allows subsidies (0)")
     add("--values-of-time", nargs="+", type=float, metavar="V", help="one class of travellers per value")
     add("--shares", nargs="+", type=float, metavar="S", help="their shares of the trips (equal)")
@@ -55,6 +61,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--seed", type=int, default=0, help="seed of the search, and of the generated city (0)")
     add("--show", type=int, default=20, metavar="N", help="rows of the table of links (20)")
     add("--out", type=Path, default=Path("tolls-output"), metavar="DIR", help="folder for tolls.csv and map.png")
+    add("--geo", nargs="+", default=[], choices=sorted(_GEO), metavar="KIND", help="also write links and nodes as "
+        f"{' or '.join(sorted(_GEO))}, flows before and after")  # fmt: skip
+    add("--crs", type=int, metavar="EPSG", help="reference system of the coordinates (4326: degrees) for --geo")
     add("--no-map", action="store_true", help="draw no map")
     add_json(parser)
 
@@ -68,6 +77,11 @@ class _Choice(NamedTuple):
     lowest: float
     highest: float
 
+    def names(self, tolls: Iterable[int]) -> list[str]:
+        """Return the links of some tolls as FROM-TO."""
+        ids, network = self.network.node_ids, self.network
+        return [f"{ids[network.tail[link]]}-{ids[network.head[link]]}" for link in self.links[list(tolls)]]
+
 
 def run(args: argparse.Namespace) -> int:
     """Search tolls, print the tables, write CSV and map; exit code 130 if it was interrupted."""
@@ -75,7 +89,7 @@ def run(args: argparse.Namespace) -> int:
     objective = _objective(args.objective)
     problem = choice.network.toll_problem(
         choice.links, objective, classes=args.paying, lower=choice.lowest, upper=choice.highest, gap=args.gap,
-        outcomes=_caps(args.cap, choice),
+        x0=0.0, outcomes=_caps(args.cap, choice),
     )  # fmt: skip
     found = optimise_tolls(problem, choice.highest, queries=args.queries, seed=args.seed)
     paying = range(len(choice.network.classes)) if args.paying is None else args.paying
@@ -84,6 +98,9 @@ def run(args: argparse.Namespace) -> int:
     reports = [toll_report(choice.free, state, choice.links) for state in states]
     args.out.mkdir(parents=True, exist_ok=True)
     written = [_write_tolls(_link_rows(choice, found, states[1]), args.out / "tolls.csv")]
+    for kind in args.geo:
+        written.append(args.out / f"tolls.{kind}")
+        _GEO[kind](choice.free, states[1], written[-1], crs=args.crs)
     written += _map(args, choice, states[1])
     data = _data(args, choice, found, reports, written)
     (args.out / "summary.json").write_text(as_json(data) + "\n", encoding="utf-8")
@@ -101,12 +118,14 @@ def _choice(args: argparse.Namespace) -> _Choice:
         network = network.with_classes(args.values_of_time, args.shares)
     elif args.shares is not None:
         raise InvalidInput("tolls: --shares without --values-of-time: expected one value of time per share; add them")
+    if args.geo:
+        require_places("tolls --geo", network, args.crs)  # before the search, not after it
     free = network.assign(gap=args.gap)
-    typical = free.total_travel_time / network.demand.total
-    highest = float(f"{typical:.2g}") if args.max_toll is None else args.max_toll
+    links = _links(args.links, network, free)
+    highest = usual_cap(network, links, classes=args.paying, free=free) if args.max_toll is None else args.max_toll
     if not (np.isfinite(highest) and highest > max(args.min_toll, 0.0)):
         raise InvalidInput(f"tolls: --max-toll {highest:g}: expected a finite number above 0 and --min-toll; raise it")
-    return _Choice(network, free, _links(args.links, network, free), args.min_toll, highest)
+    return _Choice(network, free, links, args.min_toll, highest)
 
 
 def _network(args: argparse.Namespace) -> Network:
@@ -119,8 +138,9 @@ def _network(args: argparse.Namespace) -> Network:
     if args.trips is None:
         raise InvalidInput(f"tolls: TRIPS is missing: expected the trips file that belongs to {args.net}; add it")
     return read_tntp(
-        args.net, args.trips, args.node, toll_factor=args.toll_factor, distance_factor=args.distance_factor
-    )
+        args.net, args.trips, args.node, toll_factor=args.toll_factor, distance_factor=args.distance_factor,
+        columns=args.columns,
+    )  # fmt: skip
 
 
 def _links(words: list[str], network: Network, free: Assignment) -> Indices:
@@ -188,7 +208,13 @@ def _data(args: argparse.Namespace, choice: _Choice, found: TollSearch, reports:
         "queries": found.queries,
         "seconds": found.seconds,
         "stop": found.result.stop.name.lower(),
-        **({} if found.result.standing is None else {"constraints": _kept(found.result.standing)}),
+        **({} if found.standing is None else {"constraints": _kept(found.standing)}),
+        "cap": {"highest": choice.highest, "default": args.max_toll is None, "binds": choice.names(found.capped)},
+        "captive": choice.names(found.captive),
+        "bounded_by_the_cap_alone": _bounded(args, choice, found, state),
+        "taken_off": choice.names(found.taken_off),
+        "checks": {"queries": found.checks, "unchecked": found.unchecked},
+        "priced_out": choice.names(found.empty),
         "gap": state.gap,
         "links": [dict(zip(_LINK_COLUMNS[:-2], row[:-2], strict=True)) for row in _link_rows(choice, found, state)],
         "welfare": [
@@ -204,6 +230,7 @@ def _text(args: argparse.Namespace, choice: _Choice, found: TollSearch, reports:
     network = choice.network
     goal = "lowered" if found.result.sense == "min" else "raised"
     lines = [
+        *_binding_default(args, choice, found),
         repr(network),
         f"tolls from {choice.lowest:g} to {choice.highest:g} on {choice.links.size} links, so that {args.objective} is "
         f"{goal}; every equilibrium to a relative gap of {args.gap:g}",
@@ -213,20 +240,63 @@ def _text(args: argparse.Namespace, choice: _Choice, found: TollSearch, reports:
     ]
     for uniform, (name, before, after) in zip(reports[0].rows(), reports[1].rows(), strict=True):
         lines.append(f"{name:<42}{_cells(before, uniform[2], after)}")
-    if found.result.standing is not None:
-        lines += ["", *(f"{name}: {text}" for name, text in found.result.standing.rows())]
+    if found.standing is not None:
+        lines += ["", *(f"{name}: {text}" for name, text in found.standing.rows())]
     rows = reports[1].link_rows(args.show)
     lines += ["", f"{'link':<20}{'toll':>10}{'flow before':>16}{'flow after':>16}"]
     lines += [f"{name:<20}{toll:>10.3f}{_cells(before, after)}" for name, toll, before, after in rows]
     if choice.links.size > len(rows):
         lines.append(f"and {choice.links.size - len(rows)} more links in tolls.csv")
     lines += [
+        *_findings(args, choice, found, reports[1].after),
         "",
         f"{found.queries} queries, {found.seconds:.1f} s; {found.result.stop.value}; "
         f"the search began at {found.start.what}",
         "written: " + ", ".join(str(path) for path in written),
     ]
     return "\n".join(lines)
+
+
+def _binding_default(args: argparse.Namespace, choice: _Choice, found: TollSearch) -> list[str]:
+    """Return the first line of the result where the default cap binds: nobody chose it."""
+    if args.max_toll is not None or not found.capped:
+        return []
+    return [f"the default cap of {choice.highest:g} binds on {len(found.capped)} of {choice.links.size} links: "
+            "the tolls are only the best up to it; choose the highest toll yourself with --max-toll"]  # fmt: skip
+
+
+def _findings(args: argparse.Namespace, choice: _Choice, found: TollSearch, state: Assignment) -> list[str]:
+    """Return what a planner must know before signing: captive links, pointless tolls, links priced out."""
+
+    def said(tolls: Iterable[int]) -> str:
+        names = choice.names(tolls)
+        return ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
+
+    bounded = _bounded(args, choice, found, state)
+    lines = []
+    if found.capped and args.max_toll is not None:
+        lines.append(f"at the highest toll allowed: {said(found.capped)}")
+    if found.captive:
+        lines.append(f"captive (as many travellers at every toll tried): {said(found.captive)}")
+    if bounded["links"]:
+        lines.append(f"{100 * bounded['share']:.0f} % of the revenue is bounded by the cap alone: "
+                     f"{len(bounded['links'])} captive links are at it, and a higher cap would take more")  # fmt: skip
+    if found.empty:
+        lines.append(f"priced out of traffic (lower tolls were tried and are no better): {said(found.empty)}")
+    if found.taken_off:
+        lines.append(f"taken off, because they changed nothing: the tolls on {said(found.taken_off)}")
+    if found.checks:
+        left = f"; {found.unchecked} tolls were not checked for want of queries" if found.unchecked else ""
+        lines.append(f"{found.checks} of the queries were spent on finding tolls that change nothing{left}")
+    return ["", *lines] if lines else []
+
+
+def _bounded(args: argparse.Namespace, choice: _Choice, found: TollSearch, state: Assignment) -> dict[str, Any]:
+    """Return the captive links at the cap and their share of the revenue, where revenue is wanted."""
+    both = sorted(set(found.captive) & set(found.capped)) if "revenue" in args.objective else []
+    taken = (state.tolls * state.class_flow).sum(axis=0)
+    share = float(taken[choice.links[both]].sum() / taken.sum()) if both else 0.0
+    return {"links": choice.names(both), "share": share}
 
 
 def _kept(standing: Standing) -> dict[str, Any]:

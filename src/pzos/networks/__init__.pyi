@@ -9,11 +9,13 @@ from .assignment import (
 from .city import generated_city as generated_city
 from .demand import Demand as Demand, UserClass as UserClass
 from .gap import flow_imbalance as flow_imbalance, independent_gap as independent_gap
+from .geo import write_geojson as write_geojson, write_geopackage as write_geopackage
 from .gmns import read_gmns as read_gmns, write_gmns as write_gmns
 from .latency import Latency as Latency
 from .maps import draw_map as draw_map
 from .network import Network as Network
 from .objectives import TollReport as TollReport, toll_report as toll_report
+from .search import TollSearch as TollSearch, best_uniform as best_uniform, optimise_tolls as optimise_tolls
 from .tables import network_from_table as network_from_table
 from .tntp import (
     read_tntp as read_tntp,
@@ -24,9 +26,8 @@ from .tntp import (
 )
 from .tolls import (
     TollFollower as TollFollower,
-    best_uniform as best_uniform,
     flow_caps as flow_caps,
-    optimise_tolls as optimise_tolls,
     toll_problem as toll_problem,
     total_cap as total_cap,
+    usual_cap as usual_cap,
 )

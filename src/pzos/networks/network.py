@@ -270,7 +270,9 @@ def _prepare(network: Network) -> Prepared:
     trips = _trips(network)
     _check_reach(network, graph, trips)
     law = network.latency.law(order)
-    network.latency.check_own(sum(group.demand.total for group in network.classes))
+    everyone = sum(group.demand.total for group in network.classes)
+    network.latency.check_own(everyone)
+    network.latency.check_range(everyone)
     priced = network.toll_factor * network.toll / network.worth + network.distance_factor * network.length
     return Prepared(order, graph, trips, law, np.ascontiguousarray(priced[:, order]))
 

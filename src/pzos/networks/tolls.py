@@ -1,24 +1,22 @@
 """The toll problem on a city: the leader sets tolls on chosen links, the travellers answer with an equilibrium.
 
-Also the search itself: good places to start from, and the uniform toll every proposal must beat. Marginal-cost tolls
-x = v t'(v), averaged over a few responses, are where a leader who knows the latencies starts: with all links tolled
-and one class they lead to the system optimum. Elsewhere they are only a start.
+Marginal-cost tolls x = v t'(v), averaged over a few responses, are where a leader who knows the latencies starts: with
+all links tolled and one class they lead to the system optimum. Elsewhere they are only a start.
 """
 
 from __future__ import annotations
 
-import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from pzos.answers.oracle import Oracle
-from pzos.base.checks import Faults, at_least, frozen_array, frozen_indices, number, positive, require
-from pzos.base.errors import FollowerFailure
-from pzos.base.types import Matrix, Purpose, Query, Sense, Vector
+from pzos.base.checks import Faults, frozen_array, frozen_indices, number, positive, require
+from pzos.base.columns import Columns
+from pzos.base.types import Matrix, Sense, Vector
 from pzos.networks.assignment import Assignment
 from pzos.networks.demand import Indices
 from pzos.networks.network import Network
@@ -27,8 +25,6 @@ from pzos.problem.follower import Answer
 from pzos.problem.outcomes import Outcomes, caps, outcomes_from_functions
 from pzos.problem.problem import Problem
 from pzos.problem.sets import Box, Domain, Nonnegative, Whole
-from pzos.solving import solve
-from pzos.study.result import Result
 
 _MARGINAL_STEPS = 6
 _GAP = number(lambda gap: 0 < gap < 1, "a number between 0 and 1", "1e-10 is usual")
@@ -96,12 +92,7 @@ def toll_problem(
     """
     chosen = chosen_links(network, links)
     faults = Faults("toll_problem")
-    known = list(range(len(network.classes)))
-    wanted = frozen_indices(faults, "classes", known if classes is None else classes)
-    faults.raise_if_any()
-    paying = () if wanted is None else tuple(wanted.tolist())
-    fine = bool(paying) and set(paying) <= set(known)
-    faults.check(fine, "classes", classes, f"numbers out of {known}", "see .classes")
+    paying = paying_classes(faults, network, classes)
     _GAP.note(faults, "gap", gap)
     given = {"x0": 0.0 if x0 is None else x0, "lower": lower, "upper": upper}
     start, low, high = (_per_link(faults, name, value, chosen.size) for name, value in given.items())
@@ -112,7 +103,7 @@ def toll_problem(
                      "the typical link is driven at more than 300 km/h or has no length; rescale it")  # fmt: skip
     faults.raise_if_any()
     if weights is None:
-        size = network.links * (1 if len(paying) == len(known) else 2)
+        size = network.links * (1 if len(paying) == len(network.classes) else 2)
         leader = own_leader(objective, start, np.ones(size))
     else:
         leader = mixed_leader(setting, weights)
@@ -124,7 +115,21 @@ def toll_problem(
         sense = SENSES[objective] if isinstance(objective, str) else "min" if weights is None else "max"
     name = f"tolls on {chosen.size} links of {network.name} for {leader.name}"
     answering = travellers if follower is None else follower
-    return Problem(leader, answering, start, allowed, sense, name, outcomes=outcomes)
+    names = link_names(network)
+    payers = [] if len(paying) == len(network.classes) else [f"{link}, paying" for link in names]
+    return Problem(
+        leader, answering, start, allowed, sense, name, outcomes=outcomes,
+        decisions=Columns([names[link] for link in chosen]),
+        responses=Columns([*names, *payers]),
+    )  # fmt: skip
+
+
+def link_names(network: Network) -> list[str]:
+    """Return the links by the names of their ends; of links between the same two also the number."""
+    ids = network.node_ids
+    names = [f"{ids[tail]} → {ids[head]}" for tail, head in zip(network.tail, network.head, strict=True)]
+    times = Counter(names)
+    return [name if times[name] == 1 else f"{name} (link {link})" for link, name in enumerate(names)]
 
 
 def flow_caps(network: Network, links: Iterable[Any], most: npt.ArrayLike) -> Outcomes:
@@ -156,25 +161,64 @@ def total_cap(network: Network, links: Iterable[Any] | None, name: str, most: fl
     return outcomes_from_functions(value, pull, names=[f"{name} <= {most:g}"])
 
 
-def marginal_cost_tolls(travellers: TollFollower, domain: Domain, steps: int) -> Iterator[tuple[Vector, Vector]]:
+def marginal_cost_tolls(
+    travellers: TollFollower, domain: Domain, steps: int, answer: Callable[[Vector], Vector] | None = None
+) -> Iterator[tuple[Vector, Vector]]:
     """Yield marginal-cost tolls, averaged over the responses so far, each with the response to it.
 
         x <- x + (v t'(v) - x) / (k + 2)
 
-    With all links tolled, one class and many steps these are the tolls of the system optimum.
+    With all links tolled, one class and many steps these are the tolls of the system optimum. ``answer`` asks for a
+    response in another way, for instance one that counts.
     """
+    ask = answer or (lambda x: np.asarray(travellers(x).y))
     network, links = travellers.network, travellers.links
-    worth = [network.classes[kind].value_of_time for kind in travellers.classes]
-    trips = [network.classes[kind].demand.total for kind in travellers.classes]
-    money = float(np.average(worth, weights=trips))
+    money = mean_value_of_time(network, travellers.classes)
     x = domain.project(np.zeros(links.size))
-    y: Vector = travellers(x).y
+    y = ask(x)
     for step in range(steps):
         flow = y[: network.links]
         external = money * (flow * network.latency.slope(flow))[links]
         x = domain.project(x + (external - x) / (step + 2.0))
-        y = travellers(x).y
+        y = ask(x)
         yield x, y
+
+
+def paying_classes(faults: Faults, network: Network, classes: Sequence[int] | None) -> tuple[int, ...]:
+    """Return the numbers of the classes that pay, all by default; what cannot be is noted."""
+    known = list(range(len(network.classes)))
+    wanted = frozen_indices(faults, "classes", known if classes is None else classes)
+    faults.raise_if_any()
+    paying = () if wanted is None else tuple(wanted.tolist())
+    fine = bool(paying) and set(paying) <= set(known)
+    faults.check(fine, "classes", classes, f"numbers out of {known}", "see .classes")
+    return paying
+
+
+def mean_value_of_time(network: Network, classes: Sequence[int]) -> float:
+    """Return what a unit of time is worth to the mean traveller of these classes."""
+    worth = [network.classes[kind].value_of_time for kind in classes]
+    return float(np.average(worth, weights=[network.classes[kind].demand.total for kind in classes]))
+
+
+def usual_cap(network: Network, links: Iterable[Any] | None = None, *, classes: Sequence[int] | None = None,
+              free: Assignment | None = None) -> float:  # fmt: skip
+    """Return a highest toll that keeps out nothing reasonable, rounded up to two digits.
+
+    It is what the mean trip's time is worth, or the largest marginal-cost toll of these links, without tolls or at the
+    system optimum, whichever is more. ``free`` is the equilibrium without tolls, if it is known.
+    """
+    faults = Faults("usual_cap")
+    paying = paying_classes(faults, network, classes)
+    faults.raise_if_any()
+    state = network.assign() if free is None else free
+    money = mean_value_of_time(network, paying)
+    chosen = chosen_links(network, links)
+    flows = [state.flow] if network.latency.own is not None else [state.flow, network.system_optimum().flow]
+    external = max(float((flow * network.latency.slope(flow))[chosen].max()) for flow in flows)
+    highest = money * max(state.total_travel_time / network.demand.total, external)
+    unit = 10.0 ** (np.floor(np.log10(highest)) - 1.0)
+    return float(f"{np.ceil(highest / unit * (1.0 - 1e-12)) * unit:.3g}")
 
 
 def chosen_links(network: Network, links: Iterable[Any] | None) -> Indices:
@@ -222,132 +266,3 @@ def _domain(low: Vector, high: Vector) -> Domain:
     if np.all(np.isposinf(high)) and np.all(np.isneginf(low)):
         return Whole()
     return Box(low, high)
-
-
-# ---- the search ------------------------------------------------------------------------------------------------------
-
-
-class Uniform(NamedTuple):
-    """The best toll that is the same on all chosen links, with its value and the queries it took."""
-
-    toll: float
-    value: float
-    queries: int
-
-
-class Trial(NamedTuple):
-    """Tolls that were tried before the search, what they are worth, and the constraints g there."""
-
-    x: Vector
-    value: float
-    what: str
-    excess: Vector
-
-
-@dataclass(frozen=True, eq=False)
-class TollSearch:
-    """The best tolls found; ``start`` says from where the search began, ``queries`` counts everything asked."""
-
-    x: Vector
-    value: float
-    start: Trial
-    uniform: Uniform
-    untolled: float
-    queries: int
-    seconds: float
-    result: Result
-
-    def choices(self) -> dict[str, Vector]:
-        """Return the tolls worth comparing by name: none, the best uniform ones, and those found."""
-        uniform = np.full_like(self.x, self.uniform.toll)
-        return {"no tolls": np.zeros_like(self.x), f"uniform {self.uniform.toll:g}": uniform, "optimised": self.x}
-
-
-def optimise_tolls(
-    problem: Problem, highest: float, solver: Any = None, *, queries: int = 200, uniform: int = 8, marginal: int = 6,
-    seed: int = 0, **limits: Any
-) -> TollSearch:  # fmt: skip
-    """Search the tolls within so many queries, from the best of some uniform and marginal-cost tolls.
-
-    ``uniform`` equal tolls from 0 to ``highest`` are tried, and ``marginal`` steps of averaged marginal-cost tolls
-    where the followers are an equilibrium model; the rest of the budget is the solver's (default: the package's).
-    """
-    faults = Faults("optimise_tolls")
-    at_least(2, "at least 2", "no tolls and the highest").note(faults, "uniform", uniform)
-    at_least(0, "a number >= 0", "0 tries none").note(faults, "marginal", marginal)
-    faults.check(queries > uniform + marginal, "queries", queries, f"more than {uniform + marginal}",
-                 "the first ones find a place to start from")  # fmt: skip
-    faults.raise_if_any()
-    begin, sign = time.perf_counter(), problem.known().sign
-    levels = np.append(0.0, highest * 0.5 ** np.arange(uniform - 2, -1, -1.0))  # finer where tolls are low
-    equal = list(_uniform_trials(problem, highest, levels, seed))
-    others = list(marginal_cost_trials(problem, marginal)) if marginal else []
-    start = _best_of([*equal, *others], sign)
-    spent = len(equal) + len(others)
-    result = solve(replace(problem, x0=start.x), solver, queries=queries - spent, seed=seed, monitor=False, **limits)
-    # under constraints the run itself compares: the start was its first answer
-    better = problem.outcomes is not None or sign * result.best_value < sign * start.value
-    x, value = (result.best_x, result.best_value) if better else (start.x, start.value)
-    return TollSearch(
-        x, value, start, _best(equal, sign), equal[0].value, spent + result.queries, time.perf_counter() - begin, result
-    )
-
-
-def _best_of(trials: Sequence[Trial], sign: float) -> Trial:
-    """Return the best of those that violate constraints least, each constraint in units of the largest value seen."""
-    scales = np.maximum(np.abs([trial.excess for trial in trials]).max(axis=0), 1e-300)
-
-    def rank(trial: Trial) -> tuple[float, float]:
-        return float((np.maximum(trial.excess, 0.0) / scales).max(initial=0.0)), sign * trial.value
-
-    return min(trials, key=rank)
-
-
-def _excess(problem: Problem, x: Vector, y: Vector) -> Vector:
-    return np.zeros(0) if problem.outcomes is None else problem.outcomes.values(x, y)
-
-
-def value_at(problem: Problem, x: Vector, seed: int = 0) -> float:
-    """Return F(x), by one query."""
-    return problem.leader.value(x, _answer(problem, x, seed))
-
-
-def _answer(problem: Problem, x: Vector, seed: int) -> Vector:
-    oracle = Oracle(problem.follower, seed=seed)
-    response = next(oracle.answer([Query(0, 0, np.asarray(x, dtype=np.float64), Purpose.MONITOR)]))
-    if response.failure:
-        raise FollowerFailure(f"the followers did not answer at x = {x}: {response.failure}")
-    return response.y
-
-
-def best_uniform(problem: Problem, highest: float, points: int = 11, seed: int = 0) -> Uniform:
-    """Try equal tolls from 0 to ``highest`` on all links (projected onto the problem's set); return the best."""
-    at_least(2, "at least 2", "try 11").require("best_uniform", "points", points)
-    trials = list(_uniform_trials(problem, highest, np.linspace(0.0, highest, points), seed))
-    return _best(trials, problem.known().sign)
-
-
-def _best(trials: list[Trial], sign: float) -> Uniform:
-    best = _best_of(trials, sign)
-    return Uniform(float(best.x.max()), best.value, len(trials))
-
-
-def _uniform_trials(problem: Problem, highest: float, levels: Vector, seed: int) -> Iterator[Trial]:
-    positive("try twice a typical link time").require("uniform tolls", "highest", highest)
-    for toll in levels:
-        x = problem.domain.project(np.full(problem.x0.size, float(toll)))
-        y = _answer(problem, x, seed)
-        what = f"a uniform toll of {toll:.4g}" if toll else "no tolls"
-        yield Trial(x, problem.leader.value(x, y), what, _excess(problem, x, y))
-
-
-def marginal_cost_trials(problem: Problem, steps: int) -> Iterator[Trial]:
-    """Try averaged marginal-cost tolls (:func:`pzos.networks.tolls.marginal_cost_tolls`).
-
-    Nothing is tried where the followers are not the package's own equilibrium, whose latencies are known.
-    """
-    travellers = getattr(problem.follower, "function", None)
-    if isinstance(travellers, TollFollower):
-        for step, (x, y) in enumerate(marginal_cost_tolls(travellers, problem.domain, steps), 1):
-            what = f"marginal-cost tolls after {step} steps"
-            yield Trial(x, problem.leader.value(x, y), what, _excess(problem, x, y))

@@ -86,7 +86,7 @@ def _records(study: Study, oracle: Oracle, ctrl_c: CtrlC, workers: Callable[[], 
     while queries := study.ask():
         answers = _answers(oracle, queries) if study.order == "asked" else _one_by_one(study, oracle, queries, workers)
         while (together := ctrl_c.next(answers)) is not None:
-            if len(together) > 1:
+            if study.journal is not None and len(together) > 1:
                 with contextlib.suppress(InvalidAnswer):  # said below, when the one at fault is received
                     study.keep_together(together)
             for response in together:

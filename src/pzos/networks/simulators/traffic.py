@@ -25,7 +25,7 @@ from pzos.base.types import LeaderValue, Matrix, Vector
 from pzos.networks.demand import Indices
 from pzos.networks.network import Network
 from pzos.networks.objectives import mixed_leader
-from pzos.networks.tolls import chosen_links
+from pzos.networks.tolls import chosen_links, link_names
 from pzos.problem.problem import Problem
 from pzos.problem.sets import Box
 
@@ -148,6 +148,7 @@ def simulated_toll_problem(
     faults.raise_if_any()
     size, high = chosen.size, np.broadcast_to(np.asarray(upper, dtype=np.float64), chosen.shape)
     minimised = isinstance(objective, str) and objective != "revenue"
+    names = link_names(simulator.network)
     return Problem(
         mixed_leader(_SimulatedSetting(simulator.network.links, chosen), weights),
         SimulatedTravellers(simulator, chosen, tuple(int(seed) for seed in seeds)),
@@ -155,6 +156,7 @@ def simulated_toll_problem(
         Box(np.zeros(size), high),
         "min" if minimised else "max",
         f"tolls on {size} links of {simulator.network.name}, {type(simulator).__name__}",
+        decisions=[names[link] for link in chosen],
     )
 
 
