@@ -31,7 +31,7 @@ extensions = [
     "sphinx.ext.viewcode",
     "sphinx_gallery.gen_gallery",
 ]
-exclude_patterns = ["_build", "gallery/*.ipynb", "gallery/*.py", "measured.md", "related_table.md"]
+exclude_patterns = ["_build", "gallery/*.ipynb", "gallery/*.py", "measured.md", "related_table.md", "suite_table.md"]
 html_theme = "furo"
 html_title = "pzos"
 html_static_path = ["_static"]

@@ -3,9 +3,9 @@ A power producer's bids
 =======================
 
 A producer owns five of eleven plants on the IEEE test grid with 30 buses and names a price for each of them. The market
-is cleared by `pandapower <https://www.pandapower.org>`_ with its AC optimal power flow
-(``pip install "pzos[suite-pandapower]"``): voltages, losses and line limits included, and not convex. The producer knows
-its own costs and sees prices and output; what the other plants cost it does not know.
+is cleared by `pandapower <https://www.pandapower.org>`_ (``pip install "pzos[suite-pandapower]"``) with its AC optimal
+power flow: voltages, losses and line limits included, and not convex. The producer knows its own costs and sees prices
+and output; what the other plants cost it does not know.
 """
 
 import warnings

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 
 from pzos.base.errors import MissingExtra
-from suite.methods import METHODS, OURS
-from suite.table import EQUAL, LEVELS, TIED, Row, Runs, profile, rows
+from suite.methods import METHODS
+from suite.table import EQUAL, LEVELS, TIED, Row, profile
 
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f7f7f")
 _LINES = ("-", "--", ":")
 
 
-def draw(runs: Runs, folder: Path) -> list[Path]:
+def draw(table: Sequence[Row], folder: Path) -> list[Path]:
     """Write the wall of cells and the profiles; needs the extra ``plot``."""
     try:
         import matplotlib
@@ -25,10 +25,7 @@ def draw(runs: Runs, folder: Path) -> list[Path]:
         from matplotlib import pyplot
     except ImportError as error:
         raise MissingExtra("matplotlib", "plot", "pzos bench --figures") from error
-    return [
-        _wall(pyplot, rows(runs), folder / "suite_cells.png"),
-        _profiles(pyplot, runs, folder / "suite_profiles.png"),
-    ]
+    return [_wall(pyplot, table, folder / "suite_cells.png"), _profiles(pyplot, table, folder / "suite_profiles.png")]
 
 
 def _wall(pyplot: Any, table: Sequence[Row], path: Path) -> Path:
@@ -59,12 +56,12 @@ def _wall(pyplot: Any, table: Sequence[Row], path: Path) -> Path:
     return path
 
 
-def _profiles(pyplot: Any, runs: Runs, path: Path) -> Path:
-    most = max(run.budget for run in runs.values() if run.method in METHODS)
+def _profiles(pyplot: Any, table: Sequence[Row], path: Path) -> Path:
+    most = max(row.budget for row in table)
     budgets = np.unique(np.geomspace(1, most, 80).astype(int)).tolist()
     figure, panels = pyplot.subplots(1, len(LEVELS), figsize=(3.6 * len(LEVELS) + 1.5, 3.5), sharey=True)
     for axes, level in zip(panels, LEVELS, strict=True):
-        for method, shares in profile(runs, level, budgets).items():
+        for method, shares in profile(table, level, budgets).items():
             axes.step(budgets, shares, where="post", label=method, **_style(method))
         axes.set(xscale="log", xlabel="queries", title=f"gap {level:g}", ylim=(-0.03, 1.03))
     panels[0].set_ylabel("share of instances solved")
@@ -75,9 +72,9 @@ def _profiles(pyplot: Any, runs: Runs, path: Path) -> Path:
 
 
 def _style(method: str) -> dict[str, Any]:
-    """Return how a method is drawn: the default in black, other methods of ours dotted or dashed."""
+    """Return how a method is drawn: the default in black, the others each in a colour and line of its own."""
     if method == "default":
         return {"color": "black", "linewidth": 2.6, "zorder": 5}
     place = list(METHODS).index(method)
-    line = _LINES[1 + place % 2] if method in OURS else _LINES[0]
+    line = _LINES[(place // len(_COLOURS)) % len(_LINES)]
     return {"color": _COLOURS[place % len(_COLOURS)], "linestyle": line, "linewidth": 1.4}

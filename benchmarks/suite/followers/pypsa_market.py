@@ -9,6 +9,7 @@ answers are continuous with kinks; with linear costs a bid that passes a rival's
 from __future__ import annotations
 
 import logging
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -57,6 +58,12 @@ class Market:
 @lru_cache(maxsize=6)
 def market(kind: str, seed: int) -> Market:
     """Return the market of an instance; PyPSA's model is made once, and only the bids in it change."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of PyPSA's and linopy's own coming versions
+        return _stated(kind, seed)
+
+
+def _stated(kind: str, seed: int) -> Market:
     import pypsa
 
     logging.getLogger("linopy").setLevel(logging.ERROR)
