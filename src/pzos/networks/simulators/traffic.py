@@ -86,6 +86,11 @@ class Simulator(ABC):
                      "traffic may pass through every node here")  # fmt: skip
         faults.raise_if_any()
 
+    @property
+    def tolled(self) -> Indices | None:
+        """Return the numbers of the links that may be tolled; None: all of them."""
+        return None
+
     def roads(self) -> Roads:
         """Return what the links are like; links without a length are driven at 10 metres a second."""
         seconds = np.maximum(self.network.latency.base * self.second, 1.0)
@@ -144,7 +149,7 @@ def simulated_toll_problem(
     """
     faults = Faults("simulated_toll_problem")
     instance_of(Simulator, "a Simulator", "e.g. UxsimSimulator(city)").require(faults.where, "simulator", simulator)
-    chosen = chosen_links(simulator.network, links)
+    chosen = chosen_links(simulator.network, simulator.tolled if links is None else links)
     weights = {objective: 1.0} if isinstance(objective, str) else {str(k): float(v) for k, v in objective.items()}
     faults.check(bool(weights) and set(weights) <= set(WEIGHTS), "objective", objective, f"names out of {WEIGHTS}",
                  "the simulator tells vehicles and times only")  # fmt: skip
