@@ -23,6 +23,7 @@ from .problem.outcomes import (
 )
 from .problem.grid import whole as whole
 from .problem.problem import Known as Known, Problem as Problem
+from .base.columns import Columns as Columns
 from .problem.intersections import Intersection as Intersection
 from .problem.polyhedra import Polyhedron as Polyhedron
 from .problem.sets import (

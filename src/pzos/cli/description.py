@@ -2,8 +2,9 @@
 
 ``pzos init --example`` writes one. The leader is a Leader, a function that makes one, or f(x, y) written with
 jax.numpy. The follower, which only ``pzos run`` needs, is a name too, or a table with a ``command``. Constraints on
-outcomes are names, or tables of caps on entries of the answer: ``outcomes = [{upper = [2.0], entries = [3]}]``. Without
-a table ``[solver]`` the default is chosen as :func:`pzos.solve` does.
+outcomes are names, or tables of caps on entries of the answer: ``outcomes = [{upper = [2.0], entries = [3]}]``. What
+people call the entries of x and y is a table ``[decisions]``, ``[responses]`` with ``names``, ``units``, ``digits``.
+Without a table ``[solver]`` the default is chosen as :func:`pzos.solve` does.
 
 Code is found through this file, which is the user's own, and never through a study file.
 """
@@ -34,7 +35,9 @@ from pzos.problem.sets import Domain
 from pzos.study.study import ORDER, Order, Study
 
 _LIMITS = ("steps", "queries", "seconds", "target", "failure_rate")
-_PROBLEM_KEYS = ("leader", "follower", "follower_name", "x0", "set", "grid", "sense", "name", "outcomes")
+_PROBLEM_KEYS = (
+    "leader", "follower", "follower_name", "x0", "set", "grid", "sense", "name", "outcomes", "decisions", "responses",
+)  # fmt: skip
 _KEYS = {*_PROBLEM_KEYS, *_LIMITS, "problem", "solver", "seed", "monitor", "order", "workers", "study", "risk"}
 _BY_HAND = Nobody("this study names no follower: answer its queries with  pzos ask  and  pzos tell")
 _TEXTS = ("leader", "problem", "name", "study", "follower_name")
@@ -138,6 +141,8 @@ def _problem(table: dict[str, Any], folder: Path, where: str) -> tuple[Problem, 
         follower_name=table.get("follower_name", ""),
         grid=table.get("grid"),
         outcomes=_outcomes(table.get("outcomes"), folder, where),
+        decisions=table.get("decisions"),
+        responses=table.get("responses"),
     )
     return problem, follower is not None
 

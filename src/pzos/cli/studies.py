@@ -230,12 +230,18 @@ def _steps_table(study: Path) -> dict[str, list[Any]]:
 
 
 def _answers_table(study: Path) -> dict[str, list[Any]]:
-    rows = read_study(read_description(study).path if study.suffix == ".toml" else study).answers
+    contents = read_study(read_description(study).path if study.suffix == ".toml" else study)
+    rows = contents.answers
     names = ("step", "index", "purpose", "gap", "seconds", "elapsed", "failure", "retried")
     columns: dict[str, list[Any]] = {name: [getattr(row, name) for row in rows] for name in names}
-    for letter, arrays in (("x", [row.x for row in rows]), ("y", [row.y for row in rows])):
-        for entry in range(max((array.size for array in arrays), default=0)):
-            columns[f"{letter}{entry}"] = [float(a[entry]) if entry < a.size else float("nan") for a in arrays]
+    for letter, name, arrays in (
+        ("x", "decisions", [row.x for row in rows]),
+        ("y", "responses", [row.y for row in rows]),
+    ):
+        count = max((array.size for array in arrays), default=0)
+        for entry, column in enumerate(contents.columns(name).of(count)):
+            numbers = [float(a[entry]) if entry < a.size else float("nan") for a in arrays]
+            columns[column.head(letter, entry)] = numbers
     return columns
 
 

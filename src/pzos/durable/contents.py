@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pzos.answers.table import Answers
+from pzos.base.columns import Column, Columns, read_columns
 from pzos.base.errors import InvalidInput
 from pzos.base.frames import as_array, as_bytes
 from pzos.base.types import Purpose, Response, Vector
@@ -101,6 +102,11 @@ class Contents:
         """Return the largest difference between a point as stored and as another machine computed it."""
         noted = [note["difference"] for note in self.notes if isinstance(note.get("difference"), float)]
         return max(noted, default=0.0)
+
+    def columns(self, name: str) -> Columns:
+        """Return what "decisions" or "responses" are called, as the study was begun with."""
+        kept = (self.header or {}).get("columns")
+        return read_columns(kept.get(name) if isinstance(kept, dict) else None)
 
     def remarks(self) -> list[tuple[str, str]]:
         """Return what the file notes besides answers, in words: followers, other machines, answers taken back."""
@@ -290,10 +296,14 @@ def pack(event: Event) -> bytes:
 def pack_given(answers: Answers) -> bytes:
     """Return the answers a study is begun with as the bytes of a frame: a copy of its own, with where they are from."""
     texts = {name: list(getattr(answers, name)) for name in _GIVEN_TEXTS}
-    named = {name: [list(column) for column in getattr(answers, name)] for name in ("decisions", "responses")}
+    named = {name: [_column(column) for column in getattr(answers, name)] for name in ("decisions", "responses")}
     said = json.dumps({"shape": [len(answers), answers.x.shape[1], answers.y.shape[1]], **texts, **named}).encode()
     numbers = (as_bytes(getattr(answers, name)) for name in _GIVEN_NUMBERS)
     return b"".join((GIVEN, _LENGTH.pack(len(said)), said, *numbers))
+
+
+def _column(column: Column) -> list[Any]:
+    return list(column if column.digits is not None else column[:2])
 
 
 def unpack_given(payload: bytes) -> Answers:

@@ -217,7 +217,15 @@ def header_of(study: Study) -> dict[str, Any]:
     }
     made = {"created": time.strftime("%Y-%m-%dT%H:%M:%S%z"), "platform": platform.platform()}
     versions = {"pzos": pzos.__version__, "python": platform.python_version(), **machine()}
-    return {"format": FORMAT, "versions": versions, "identity": identity, **made}
+    named = {"decisions": known.decisions.kept(), "responses": known.responses.kept()}
+    columns = {name: kept for name, kept in named.items() if kept is not None}
+    return {
+        "format": FORMAT,
+        "versions": versions,
+        "identity": identity,
+        **made,
+        **({"columns": columns} if columns else {}),
+    }
 
 
 @cache

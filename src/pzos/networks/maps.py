@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pzos.base.figures import new_figure
+from pzos.base.figures import new_figure, wrapped
 from pzos.base.types import Matrix, Vector
 from pzos.networks.assignment import Assignment
 from pzos.networks.gap import sparse_graph
@@ -45,7 +45,7 @@ def draw_map(before: Assignment, after: Assignment, path: str | Path | None = No
     if np.any(np.abs(toll) > _FREE):
         figure.colorbar(ScalarMappable(norm, scale), ax=panels, label=label, shrink=0.75)
     drawn = "" if network.coordinates is not None else " (no coordinates: laid out by travel time)"
-    figure.suptitle((title or network.name) + drawn, fontsize=11)
+    figure.suptitle(wrapped((title or network.name) + drawn, 100), fontsize=11)
     if path is not None:
         figure.savefig(path, dpi=150)
     return figure

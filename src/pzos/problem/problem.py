@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pzos.base.checks import Faults, instance_of, one_of, set_fields, shown
+from pzos.base.columns import Columns, as_columns
 from pzos.base.types import Sense, Vector, float_array
 from pzos.problem.follower import A_FOLLOWER, Follower, as_follower, identity
 from pzos.problem.grid import Grid, checked_grid
@@ -27,6 +28,9 @@ A_DOMAIN = a_set(
 )
 
 
+NAMELESS = Columns()
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Known:
     """What the leader knows: everything about a problem except the followers. A study sees only this."""
@@ -40,6 +44,8 @@ class Known:
     follower: dict[str, Any] | None = None  # what tells the followers from others: not they themselves
     outcomes: Outcomes | None = None
     grid: Grid | None = None
+    decisions: Columns = NAMELESS
+    responses: Columns = NAMELESS
 
     @property
     def sign(self) -> float:
@@ -61,6 +67,8 @@ class Problem:
     by ``follower_name``; by default a name is derived from the follower's own, its code and what it closes over.
     ``outcomes`` are constraints g(x, y*(x)) <= 0 on what the followers do, known like the cost. ``grid`` keeps every
     query after x0 on multiples of a step, one for all entries of x or one each, 0 where x is continuous.
+    ``decisions`` and ``responses`` name the entries of x and y for people, with units and digits: a list of names, or
+    :class:`pzos.Columns`; no number depends on them.
     """
 
     leader: Leader
@@ -73,6 +81,8 @@ class Problem:
     follower_name: str
     outcomes: Outcomes | None
     grid: Grid | None
+    decisions: Columns
+    responses: Columns
 
     def __init__(
         self,
@@ -86,6 +96,8 @@ class Problem:
         follower_name: str = "",
         outcomes: Outcomes | Iterable[Outcomes] | None = None,
         grid: npt.ArrayLike | None = None,
+        decisions: Columns | Sequence[Any] | None = None,
+        responses: Columns | Sequence[Any] | None = None,
     ) -> None:
         faults = Faults("Problem")
         domain = Whole() if domain is None else domain
@@ -99,10 +111,12 @@ class Problem:
             _check_membership(faults, domain, start)
         constraints = as_outcomes(faults, outcomes)
         on_grid = checked_grid(faults, grid, start, domain)
+        named = as_columns(faults, "decisions", decisions, None if start is None else start.size)
+        answers = as_columns(faults, "responses", responses)
         faults.raise_if_any()
         set_fields(self, leader=leader, follower=as_follower(follower), x0=start, domain=domain)
         set_fields(self, sense=sense, name=str(name), structure=tuple(structure), follower_name=follower_name)
-        set_fields(self, outcomes=constraints, grid=on_grid)
+        set_fields(self, outcomes=constraints, grid=on_grid, decisions=named, responses=answers)
 
     def with_leader(self, leader: Leader, *, sense: Sense | None = None, name: str | None = None) -> Problem:
         """Return the same followers, set and start under another cost; their answers stay true (``answers=``)."""
@@ -117,13 +131,15 @@ class Problem:
             self.follower_name,
             self.outcomes,
             None if self.grid is None else self.grid.steps,
+            self.decisions,
+            self.responses,
         )
 
     def known(self) -> Known:
         """Return the problem without its followers, as a study sees it."""
         follower = identity(self.follower, self.follower_name)
         given = self.leader, self.x0, self.domain, self.sense, self.name, self.structure
-        return Known(*given, follower, self.outcomes, self.grid)
+        return Known(*given, follower, self.outcomes, self.grid, self.decisions, self.responses)
 
     def __repr__(self) -> str:
         title = f" {self.name!r}" if self.name else ""

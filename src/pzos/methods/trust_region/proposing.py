@@ -256,7 +256,9 @@ class _Scene:
         predictions = {shape: rival.clipped(x) for shape, rival in self.rivals.items()}
         priors = {shape: rival.prior for shape, rival in self.rivals.items()}
         deviation = self.model.deviation(x)
-        return Proposal((x,), (kind.purpose,), kind, move, predictions, priors, deviation, self.state, radius)
+        return Proposal(
+            (x,), (kind.purpose,), kind, move, predictions, priors, deviation, since=self.state, radius=radius
+        )
 
 
 def unseen(v: Vector, units: Matrix) -> Vector:
