@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -51,12 +51,14 @@ class UnsimTravellers:
     config: Any
     links: Any
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "_answer", _compiled(self))
+    @cached_property
+    def answer(self) -> Any:
+        """Return the run as a compiled function of JAX, which can be differentiated."""
+        return _compiled(self)
 
     def __call__(self, x: Vector) -> Vector:
         """Answer one query."""
-        return np.asarray(self._answer(x), dtype=np.float64)  # type: ignore[attr-defined]
+        return np.asarray(self.answer(x), dtype=np.float64)
 
 
 def _compiled(travellers: UnsimTravellers) -> Any:
