@@ -183,7 +183,10 @@ def test_another_study_is_refused_by_name(
 def test_a_leader_that_computes_otherwise_is_found_by_the_replay(tmp_path: Path) -> None:
     sign = [1.0]
     leader = pzos.leader_from_functions(
-        lambda x, y: float(y.sum()), lambda x, y: sign[0] * x, lambda x, y: np.ones_like(y), name="moody"
+        lambda x, y: float(0.5 * sign[0] * x @ x + y.sum()),
+        lambda x, y: sign[0] * x,
+        lambda x, y: np.ones_like(y),
+        name="moody",
     )
     game = problem(leader=leader)
     with opened(tmp_path / "s.study", game) as study:

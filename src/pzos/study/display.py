@@ -37,7 +37,8 @@ def verdict(result: Result) -> str:
     if result.value == result.value and known and result.given is None and known[0] != result.value:
         came = f", {'down' if result.value < known[0] else 'up'} from {number(known[0])} at the start"
     broken = "" if result.violation <= 0.0 else ", constraints violated"
-    return f"F = {number(result.value)}{came}{broken}; {result.message}"
+    found = f"F = {number(result.value)}" if result.value == result.value else "F = ? (x itself was not asked about)"
+    return f"{found}{came}{broken}; {result.message}"
 
 
 def brief_rows(result: Result) -> list[tuple[str, str]]:
