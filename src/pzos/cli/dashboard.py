@@ -121,7 +121,7 @@ class _Door(NamedTuple):
         if not self.is_own(request.headers.get("host", "")):
             response = PlainTextResponse("This is not the name of the dashboard.\n", 400)
         elif self.knows(given, self.token) and request.method == "GET":
-            response = RedirectResponse(request.url.path, 303)
+            response = RedirectResponse(f"/{request.url.path.lstrip('/')}", 303)  # never to another host
             response.set_cookie(self.cookie, self.token, httponly=True, samesite="lax")
         elif not self.knows(request.cookies.get(self.cookie), self.token):
             response = PlainTextResponse("The token is wrong: open the address that pzos dashboard printed.\n", 403)
