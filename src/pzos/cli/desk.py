@@ -168,7 +168,7 @@ class Desk:
 
     def report(self, entry: Entry) -> str:
         """Return the whole report as a page."""
-        return page([self.story(entry)])
+        return self._unless_changed("report", entry, lambda: page([self.story(entry)]))
 
     def open_queries(self, entry: Entry) -> list[Open]:
         """Return the queries that wait for an answer; nothing is written."""
