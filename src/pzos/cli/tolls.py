@@ -78,7 +78,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--gap", type=float, default=1e-10, help="relative gap of every equilibrium (1e-10)")
     add("--seed", type=int, default=0, help="seed of the search, and of the generated city (0)")
     add("--show", type=int, default=20, metavar="N", help="rows of the table of links (20)")
-    add("--out", type=Path, default=Path("tolls-output"), metavar="DIR", help="folder for tolls.csv and map.png")
+    add("--out", type=Path, default=Path("tolls-output"), metavar="DIR", help="folder for tolls.csv and the maps")
     add("--geo", nargs="+", default=[], choices=sorted(_GEO), metavar="KIND", help="also write links and nodes as "
         f"{' or '.join(sorted(_GEO))}, flows before and after")  # fmt: skip
     add("--crs", type=int, metavar="EPSG", help="reference system of the coordinates (4326: degrees) for --geo")
@@ -399,10 +399,13 @@ def _map(args: argparse.Namespace, choice: _Choice, state: Assignment) -> list[P
     if args.no_map or args.slices is not None:  # times of day would lie on top of each other
         return []
     from pzos.networks.maps import draw_map
+    from pzos.networks.street_map import write_map
 
+    page, picture = args.out / "map.html", args.out / "map.png"
+    write_map(choice.free, state, page, title=choice.network.name)
     try:
-        draw_map(choice.free, state, args.out / "map.png", title=choice.network.name)
+        draw_map(choice.free, state, picture, title=choice.network.name)
     except MissingExtra as error:  # the tables are worth having without it
-        sys.stderr.write(f"pzos tolls: no map: {error}\n")
-        return []
-    return [args.out / "map.png"]
+        sys.stderr.write(f"pzos tolls: no map.png: {error}\n")
+        return [page]
+    return [page, picture]
