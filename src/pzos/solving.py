@@ -21,14 +21,13 @@ from pzos.base.checks import Faults, Must, instance_of
 from pzos.base.columns import Columns
 from pzos.base.errors import InvalidInput
 from pzos.base.types import Purpose, Sense
-from pzos.methods.default import choose, ending_at, suited
 from pzos.methods.named import as_method
 from pzos.methods.solver import AnySolver, Stop, explained
 from pzos.problem.follower import Follower
 from pzos.problem.leader import Leader
 from pzos.problem.outcomes import RISK, Outcomes
 from pzos.problem.plain_cost import leader_from_cost
-from pzos.problem.problem import Problem, require_problem
+from pzos.problem.problem import Known, Problem, require_problem
 from pzos.problem.sense import AnySense, as_sense
 from pzos.problem.sets import Domain, box_of
 from pzos.stationarity.purse import purse_of
@@ -108,15 +107,9 @@ def solve(
     ORDER.note(faults, "order", order)
     _CALLBACK.note(faults, "callback", callback)
     faults.raise_if_any()
-    explanation = ""
-    if solver is None:
-        batch = 1 if order == "told" else _batch(workers, executor, path)
-        solver, explanation = choose(known, queries if queries is not None else steps, risk, batch)
-        purse = purse_of(known, queries, certificate)
-    else:
-        solver = suited(known, solver, risk)
-        purse = purse_of(known, queries, certificate or False)
-    solver = ending_at("solve", solver, xtol, ftol)
+    purse = purse_of(known, queries, certificate if solver is None else certificate or False)
+    batch = 1 if solver is not None or order == "told" else _batch(workers, executor, path)
+    solver, explanation = _method(known, solver, queries if queries is not None else steps, risk, batch, xtol, ftol)
     purse.require_able(solver)
     settings: dict[str, Any] = {"seed": seed, "steps": steps, "seconds": seconds, "target": target}
     settings |= {
@@ -140,6 +133,18 @@ def solve(
         # Another seed: the noise of a noisy follower must not be that of the run.
         with _oracle(problem.follower, seed + 1, executor, tolerance) as oracle:
             return _certified(result, study, oracle, wanted, path)
+
+
+def _method(
+    known: Known, solver: AnySolver | None, budget: int | None, risk: float, batch: int, xtol: Any, ftol: Any
+) -> tuple[AnySolver, str]:
+    """Return the solver as the problem and its tolerances need it, chosen if there is none, and why that one."""
+    if solver is not None and known.outcomes is None and xtol is None and ftol is None:
+        return solver, ""  # nothing to add; the default method, which is large, is not even loaded
+    from pzos.methods.default import choose, ending_at, suited
+
+    given, why = choose(known, budget, risk, batch) if solver is None else (suited(known, solver, risk), "")
+    return ending_at("solve", given, xtol, ftol), why
 
 
 def _certified(
