@@ -48,7 +48,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of ``pzos tolls``."""
     add = parser.add_argument
     add("net", nargs="?", type=Path, metavar="NET", help="TNTP network file (default: a generated city)")
-    add("trips", nargs="?", type=Path, metavar="TRIPS", help="TNTP trips file")
+    add("trips", nargs="?", type=Path, metavar="TRIPS", help="TNTP trips file, or an OMX file")
+    add("--matrix", metavar="NAME", help="matrix of an OMX file that has several")
     add("--node", type=Path, help="TNTP node file (default: the one beside NET, if there is one)")
     add("--gmns", type=Path, metavar="FOLDER", help="node.csv, link.csv, demand.csv instead of TNTP")
     add("--columns", nargs="+", metavar="NAME", help="columns of NET in its order, if not the usual ones: "
@@ -202,7 +203,7 @@ def _network(args: argparse.Namespace) -> Network:
         raise InvalidInput(f"tolls: TRIPS is missing: expected the trips file that belongs to {args.net}; add it")
     return read_tntp(
         args.net, args.trips, args.node, toll_factor=args.toll_factor, distance_factor=args.distance_factor,
-        columns=args.columns,
+        columns=args.columns, matrix=args.matrix,
     )  # fmt: skip
 
 
