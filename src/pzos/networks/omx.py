@@ -44,9 +44,7 @@ def read_omx(path: str | Path, matrix: str | None = None) -> dict[str, list[floa
             faults.at(None, f"matrix {matrix!r}: expected one of {', '.join(names) or 'none, for there is none'}")
             faults.raise_if_any()
         table: Matrix = np.array(file[chosen], dtype=np.float64)
-        zones = (
-            [int(name) for name in file.map_entries(mappings[0])] if len(mappings) == 1 else range(1, len(table) + 1)
-        )
+        named = [int(name) for name in file.map_entries(mappings[0])] if len(mappings) == 1 else []
     labels = np.asarray(named or range(1, len(table) + 1))
     if table.shape != (labels.size, labels.size):
         faults.at(None, f"matrix {chosen!r} of shape {table.shape}: expected {labels.size} rows and columns")
