@@ -68,6 +68,7 @@ OUTSIDE = {
     "uvicorn": ("cli/dashboard.py",),
     "aequilibrae": ("networks/simulators/aequilibrae.py",),
     "uxsim": ("networks/simulators/uxsim.py",),
+    "openmatrix": ("networks/omx.py",),
     "libsumo": ("networks/simulators/sumo.py",),
     "sumo": ("networks/simulators/sumo.py",),
 }

@@ -75,6 +75,10 @@ class FrontPlan(TrialPlan):
     track: int = 0
     promises: tuple[tuple[int, float], ...] = ()
 
+    def first(self, count: int) -> Plan | None:
+        """Return the plan without the queries that only add to it."""
+        return replace(self, points=self.points[:count], purposes=self.purposes[:count])
+
 
 @dataclass(frozen=True, slots=True)
 class FrontSolver:

@@ -281,7 +281,9 @@ class CompositeTrustRegion:
 
     def informed(self, task: Task, state: RegionState, answers: Told) -> RegionState:
         """Take answers from elsewhere into the history, and move to the lowest F among them if it is lower."""
-        history = state.past
+        if state.history is None:
+            return replace(state, early=(*state.early, *answers))
+        history = state.history
         fresh = [(x, y) for x, y in answers if history.index_of(x) is None]
         for x, y in fresh:
             history = history.append(x, y)
