@@ -78,6 +78,8 @@ OUTSIDE = {
     "aequilibrae": ("networks/simulators/aequilibrae.py",),
     "uxsim": ("networks/simulators/uxsim.py",),
     "optuna": ("integrations/optuna.py",),
+    "openmatrix": ("networks/omx.py",),
+    "osmnx": ("networks/osm.py",),
     "libsumo": ("networks/simulators/sumo.py",),
     "sumo": ("networks/simulators/sumo.py",),
 }
