@@ -20,6 +20,7 @@ import numpy as np
 from pzos.base.checks import Faults, whole
 from pzos.base.types import Matrix, Vector
 from pzos.networks.assignment import Assignment
+from pzos.networks.demand import Indices
 from pzos.networks.network import Network
 
 _UNKNOWN = -1  # what a GeoPackage calls a plane without a reference system
@@ -79,16 +80,21 @@ def link_columns(before: Assignment, after: Assignment) -> dict[str, list[Any]]:
         "flow_difference": after.flow - before.flow, "time_before": before.time, "time_after": after.time,
         "capacity": network.latency.capacity, "length": network.length, "link_type": network.link_type,
     }  # fmt: skip
-    return {name: column.tolist() for name, column in columns.items()}
+    return {name: column[network.roads].tolist() for name, column in columns.items()}
 
 
 def _layers(before: Assignment, after: Assignment) -> dict[str, dict[str, list[Any]]]:
-    network = after.network
-    zone = (np.arange(network.nodes) < network.zones).astype(int)
+    network, nodes = after.network, _on_roads(after.network)
+    zone = (nodes < network.zones).astype(int)
     return {
         "links": link_columns(before, after),
-        "nodes": {"node": network.node_ids.tolist(), "zone": zone.tolist()},
+        "nodes": {"node": network.node_ids[nodes].tolist(), "zone": zone.tolist()},
     }
+
+
+def _on_roads(network: Network) -> Indices:
+    """Return the nodes that a road begins or ends at."""
+    return np.unique(np.concatenate([network.tail[network.roads], network.head[network.roads]]))
 
 
 def _rows(columns: Mapping[str, Sequence[Any]]) -> Iterable[dict[str, Any]]:
@@ -113,8 +119,8 @@ def require_places(where: str, network: Network, crs: int | None) -> Matrix:
 
 def _shapes(name: str, network: Network, places: Matrix) -> list[dict[str, Any]]:
     if name == "nodes":
-        return [{"type": "Point", "coordinates": place} for place in places.tolist()]
-    ends = np.stack([places[network.tail], places[network.head]], axis=1)
+        return [{"type": "Point", "coordinates": place} for place in places[_on_roads(network)].tolist()]
+    ends = np.stack([places[network.tail], places[network.head]], axis=1)[network.roads]
     return [{"type": "LineString", "coordinates": line} for line in ends.tolist()]
 
 

@@ -25,7 +25,7 @@ from pzos.base.types import LeaderValue, Matrix, Vector
 from pzos.networks.demand import Indices
 from pzos.networks.network import Network
 from pzos.networks.objectives import mixed_leader
-from pzos.networks.tolls import chosen_links, link_names
+from pzos.networks.tariffs import chosen_links, link_names
 from pzos.problem.problem import Problem
 from pzos.problem.sets import Box
 
@@ -119,6 +119,10 @@ class SimulatedTravellers:
         """Return the response of a single run."""
         traffic = self.simulator.run(self.simulator.network.tolls_on(self.links, x), seed)
         return np.concatenate([traffic.entered, traffic.spent, [traffic.waited]])
+
+    def payers(self, y: Vector) -> Vector:
+        """Return how many vehicles pay each toll, out of a response."""
+        return np.asarray(y[self.links])
 
     def fresh(self, x: Vector, generator: Generator) -> Vector:
         """Answer with seeds from ``generator``: for ``pzos.seeded(travellers.fresh, common=True)``."""
