@@ -109,6 +109,15 @@ def test_answers_are_kept_and_nothing_is_simulated_twice(tmp_path):
     assert (circle.asked, again.simulated, again.values) == (asked, 0, first.values)
 
 
+def test_starts_from_elsewhere_are_a_reference_and_no_row(tmp_path):
+    jobs = plan([CIRCLE], ["cobyqa"], instances=1, queries=10, starts=3)
+    made = [run(job, tmp_path) for job in jobs]
+    assert [item.method for item in made] == ["doing-nothing", "best-known", "corner", "cobyqa", "multistart"]
+    assert (made[-1].budget, len(made[-1].values)) == (30, 30)
+    assert min(made[-1].values) <= min(made[-1].values[:10])
+    assert {row.method for row in rows({item.key: item for item in made})} == {"doing-nothing", "corner", "cobyqa"}
+
+
 def test_a_failing_simulator_is_a_query_and_no_end():
     def broken(seed):
         problem = circle(seed)
