@@ -104,7 +104,7 @@ print(
 # %%
 # Before and after
 # ----------------
-# Money goes to where the disease spreads, not to where it kills: that protects the elders as well.
+# Money goes to where the disease spreads, and to the elders, whom it hits hardest; treatment gets nothing.
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.4), layout="constrained")
 place = np.arange(5)
