@@ -68,6 +68,8 @@ OUTSIDE = {
     "uvicorn": ("cli/dashboard.py",),
     "aequilibrae": ("networks/simulators/aequilibrae.py",),
     "uxsim": ("networks/simulators/uxsim.py",),
+    "openmatrix": ("networks/omx.py",),
+    "osmnx": ("networks/osm.py",),
     "libsumo": ("networks/simulators/sumo.py",),
     "sumo": ("networks/simulators/sumo.py",),
 }

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 import pzos
 from cli.survey import STUDY, make
-from pzos.cli.desk import Desk, in_words
+from pzos.cli.desk import Desk
 from pzos.cli.main import main
 
 
@@ -62,9 +61,3 @@ def test_a_study_without_a_description_is_only_looked_at(desk: Desk) -> None:
     assert desk.form(ended) == ""
     with pytest.raises(pzos.InvalidInput, match="where a TOML file describes"):
         desk.tell(ended, {"query": "0.0"})
-
-
-def test_answers_are_read_with_names_units_and_digits() -> None:
-    y = np.array([1.0, 2.25])
-    assert in_words(y, pzos.Columns()) == "1, 2.25"
-    assert in_words(y, pzos.Columns(["tram", "bus"], "1/h", 1)) == "tram 1.0 1/h, bus 2.2 1/h"

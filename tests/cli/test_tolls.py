@@ -46,6 +46,7 @@ def test_the_default_is_a_generated_city(tmp_path: Path, capsys: pytest.CaptureF
     ):
         assert word in out.out
     assert (tmp_path / "map.png").stat().st_size > 10_000
+    assert (tmp_path / "map.html").read_text(encoding="utf-8").startswith("<!doctype html>")
     assert json.loads((tmp_path / "summary.json").read_text())["queries"] == 20
 
 

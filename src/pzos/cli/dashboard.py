@@ -14,6 +14,7 @@ import hmac
 import secrets
 import socket
 import sys
+import threading
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,6 +25,7 @@ import numpy as np
 from pzos.base.checks import Faults, whole
 from pzos.base.errors import MissingExtra, PzosError
 from pzos.cli.desk import Answered, Desk, Entry
+from pzos.report.charts import bundle
 from pzos.report.page import page_template
 from pzos.report.story import Story
 
@@ -62,9 +64,16 @@ def run(args: argparse.Namespace) -> int:
         sys.stdout.write(f"http://{_LOOPBACK}:{port}/?token={token}\n")
         sys.stdout.write("open this address in a browser on this machine; end with Ctrl-C\n")
         sys.stdout.flush()
+        threading.Thread(target=_warm, daemon=True).start()
         config = uvicorn.Config(app, log_level="warning", access_log=False, server_header=False)
         uvicorn.Server(config).run(sockets=[listening])
     return 0
+
+
+def _warm() -> None:
+    """Load what draws reports, so that the first one opens as fast as the others."""
+    with contextlib.suppress(MissingExtra):
+        bundle()
 
 
 def application(desk: Desk, token: str, port: int, *, may_answer: bool = False) -> Any:
@@ -121,7 +130,7 @@ class _Door(NamedTuple):
         if not self.is_own(request.headers.get("host", "")):
             response = PlainTextResponse("This is not the name of the dashboard.\n", 400)
         elif self.knows(given, self.token) and request.method == "GET":
-            response = RedirectResponse(request.url.path, 303)
+            response = RedirectResponse(f"/{request.url.path.lstrip('/')}", 303)  # never to another host
             response.set_cookie(self.cookie, self.token, httponly=True, samesite="lax")
         elif not self.knows(request.cookies.get(self.cookie), self.token):
             response = PlainTextResponse("The token is wrong: open the address that pzos dashboard printed.\n", 403)

@@ -168,7 +168,7 @@ class Desk:
 
     def report(self, entry: Entry) -> str:
         """Return the whole report as a page."""
-        return page([self.story(entry)])
+        return self._unless_changed("report", entry, lambda: page([self.story(entry)]))
 
     def open_queries(self, entry: Entry) -> list[Open]:
         """Return the queries that wait for an answer; nothing is written."""
@@ -197,7 +197,7 @@ class Desk:
             (
                 f"{row.step}.{row.index}",
                 row.purpose,
-                f"failed: {row.failure}" if row.failure else in_words(row.y, named),
+                f"failed: {row.failure}" if row.failure else named.in_words(row.y),
             )
             for row in reversed(contents.answers)
         ]
@@ -242,16 +242,8 @@ class Desk:
         return f"{step}.{index}"
 
 
-def in_words(y: Vector, named: Columns) -> str:
-    """Return an answer as people read it."""
-    columns = named.of(y.size)
-    return ", ".join(
-        f"{column.name} {column.shown(value)} {column.unit}".strip() for column, value in zip(columns, y, strict=True)
-    )
-
-
 def _said(told: StoredAnswer | Told, named: Columns) -> str:
-    return f"failed: {told.failure}" if told.failure else in_words(told.y, named)
+    return f"failed: {told.failure}" if told.failure else named.in_words(told.y)
 
 
 def _same(stored: StoredAnswer, told: Told) -> bool:
