@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from suite.family import found
 from suite.methods import METHODS
 from suite.runs import BUDGETS, Run, plan, run as make
-from suite.table import cells, rows, shown, verdict, write_csv
+from suite.table import Row, baselines, cells, markdown, read_csv, rows, shown, verdict, write_csv
 from testbed.command import chosen
 from testbed.unseen.runs import Store
 from testbed.versions import versions
@@ -30,7 +31,8 @@ def run(args: argparse.Namespace) -> int:
         sys.stderr.write(f"skipped {reason}\n")
     here = [family for family in asked if not reasons[family.name]]
     out = Path("suite-results") if args.out is None else args.out
-    sys.stdout.write(versions((*PEERS, *dict.fromkeys(family.package for family in here if family.package))) + "\n")
+    line = versions((*PEERS, *dict.fromkeys(family.package for family in here if family.package)))
+    sys.stdout.write(line + "\n")
     store = Store(out, Run)
     for method in methods if args.fresh else ():
         store.drop(method)
@@ -56,5 +58,23 @@ def run(args: argparse.Namespace) -> int:
     if args.figures:
         from suite.figures import draw
 
-        draw(kept, out)
+        draw(table, out)
+    if args.freeze is not None:
+        freeze(table, line, args.freeze)
     return 0
+
+
+def freeze(table: Sequence[Row], line: str, docs: Path) -> None:
+    """Put the rows among those of the documentation, in place of older ones of the same families, and draw them."""
+    from suite.figures import draw
+
+    frozen = docs / "_static" / "suite.csv"
+    before = read_csv(frozen) if frozen.exists() else []
+    new = {row.family for row in table}
+    merged = sorted([*table, *(row for row in before if row.family not in new)], key=lambda row: row.family)
+    write_csv(merged, frozen)
+    draw(merged, docs / "_static")
+    losses = "\n".join(f"* {text.strip()}" for text in verdict(cells(merged)))
+    (docs / "suite_table.md").write_text(
+        f"{markdown(merged)}\n{losses}\n\n{baselines(merged)}\nLast run with {line}.\n", encoding="utf-8"
+    )

@@ -195,14 +195,16 @@ class Door(unseen.Door):
         key = (point + 0.0).tobytes()
         self.repeats += key in self._seen
         self._seen.add(key)
-        self.outside += not asked.domain.contains(point, 1e-9)
+        inside = asked.domain.contains(point, 1e-9)
+        self.outside += not inside
         common = asked.follower.common
         noise = asked.noise(0, 0 if common else len(self.values)) if generator is None else generator
         self.points.append(point)
-        self.values.append(np.inf)  # of a failure; else replaced below
+        self.values.append(np.inf)  # a failure, or a probe outside the set, is worth nothing
         try:
             y = asked.answer(point, noise)
-            self.values[-1] = float(asked.draft.cost.value(point, y))
+            if inside:
+                self.values[-1] = float(asked.draft.cost.value(point, y))
         finally:
             self.seconds += time.process_time() - start
         return y

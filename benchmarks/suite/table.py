@@ -50,7 +50,10 @@ def scales(runs: Runs) -> dict[tuple[str, int], Scale]:
 
 @dataclass(frozen=True)
 class Row:
-    """One method on one family at one budget, over the instances; seconds are per query."""
+    """One method on one family at one budget, over the instances; ``own_ms`` and ``simulator_s`` are per query.
+
+    ``reached`` has, for each of LEVELS, the queries to that gap of every instance (infinity where it was not reached).
+    """
 
     family: str
     method: str
@@ -61,30 +64,39 @@ class Row:
     own_ms: float
     simulator_s: float
     note: str = ""
+    reached: tuple[tuple[float, ...], ...] = ()
 
 
 def rows(runs: Runs, budgets: Sequence[int] = BUDGETS) -> list[Row]:
-    """Return all rows, families in the order they were run; a row of a method that broke before it asked has gap 1."""
+    """Return all rows, families in the order they were run; what broke before it asked has gap 1."""
     scale, table = scales(runs), []
     kept = [run for run in runs.values() if run.key[:2] in scale and run.method not in REFERENCES]
     for family in dict.fromkeys(run.family for run in kept):
         asked = [run for run in kept if run.family == family]
-        simulated = sum(run.simulated for run in asked)
-        seconds = sum(run.simulator_s for run in asked) / max(1, simulated)
+        seconds = sum(run.simulator_s for run in asked) / max(1, sum(run.simulated for run in asked))
         longest = max(run.budget for run in asked)
         for method in dict.fromkeys(run.method for run in asked):
             mine = [run for run in asked if run.method == method]
-            for budget in [b for b in budgets if b <= longest]:
-                fit = _standing(mine, budget)
-                if not fit:
-                    continue
-                gaps = [min(1.0, scale[run.key[:2]].gap(run.at(budget))) if not _single(run)
-                        else scale[run.key[:2]].gap(run.at(1)) for run in fit]  # fmt: skip
-                own = [1e3 * run.own_s / max(1, len(run.values)) for run in fit]
-                note = next((run.failure for run in fit if run.failure), "")
-                table.append(Row(family, method, budget, len(fit), float(np.median(gaps)), max(gaps),
-                                 float(np.median(own)), seconds, note))  # fmt: skip
+            table += [
+                _row(fit, budget, scale, seconds)
+                for budget in budgets
+                if budget <= longest and (fit := _standing(mine, budget))
+            ]
     return table
+
+
+def _row(fit: Sequence[Run], budget: int, scale: Mapping[tuple[str, int], Scale], seconds: float) -> Row:
+    """Return the row of one method's runs, one for each instance; a method is never worse than x0, which it asked."""
+    most = np.inf if _single(fit[0]) else 1.0
+    gaps = [min(most, scale[run.key[:2]].gap(run.at(budget))) for run in fit]
+    own = [1e3 * run.own_s / max(1, len(run.values)) for run in fit]
+    reached = tuple(
+        tuple(found if (found := run.reached(scale[run.key[:2]].value(level))) <= budget else np.inf for run in fit)
+        for level in LEVELS
+    )
+    note = next((run.failure for run in fit if run.failure), "")
+    return Row(fit[0].family, fit[0].method, budget, len(fit), float(np.median(gaps)), max(gaps), float(np.median(own)),
+               seconds, note, reached)  # fmt: skip
 
 
 def _single(run: Run) -> bool:
@@ -160,25 +172,65 @@ def shown(table: Sequence[Row]) -> list[str]:
     return lines
 
 
-def profile(runs: Runs, level: float, budgets: Sequence[int]) -> dict[str, list[float]]:
-    """Return, for each method, the share of all instances on which it reached the gap within so many queries."""
-    scale = scales(runs)
+def profile(table: Sequence[Row], level: float, queries: Sequence[int]) -> dict[str, list[float]]:
+    """Return the share of instances on which a method reached the gap within so many queries, of methods run on all."""
+    families = {row.family for row in table}
     shares = {}
-    for method in [name for name in METHODS if any(run.method == name for run in runs.values())]:
-        to = []
-        for name, seed in scale:
-            mine = [run for run in runs.values() if run.key[:3] == (name, seed, method) and not run.unfit]
-            goal = scale[name, seed].value(level)
-            to.append(min((run.reached(goal) for run in mine), default=np.inf))
-        shares[method] = [float(np.mean(np.array(to) <= budget)) for budget in budgets]
+    for method in METHODS:
+        mine = [row for row in table if row.method == method]
+        if {row.family for row in mine} == families:
+            longest = {row.family: row for row in sorted(mine, key=lambda row: row.budget)}.values()
+            to = np.array([found for row in longest for found in row.reached[LEVELS.index(level)]])
+            shares[method] = [float(np.mean(to <= count)) for count in queries]
     return shares
 
 
+_COLUMNS = ("family", "method", "queries", "runs", "median", "worst", "own_ms", "simulator_s", "note")
+
+
 def write_csv(table: Iterable[Row], path: Path) -> None:
-    """Write the rows."""
+    """Write the rows; queries to the levels are one number for each instance, "-" where it was not reached."""
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(("family", "method", "queries", "runs", "median", "worst", "own_ms", "simulator_s", "note"))
+        writer.writerow((*_COLUMNS, *(f"to {level:g}" for level in LEVELS)))
         for row in table:
+            to = (" ".join("-" if found == np.inf else f"{found:g}" for found in level) for level in row.reached)
             writer.writerow((row.family, row.method, row.budget, row.runs, f"{row.median:.3g}", f"{row.worst:.3g}",
-                             f"{row.own_ms:.3g}", f"{row.simulator_s:.3g}", row.note[:80]))  # fmt: skip
+                             f"{row.own_ms:.3g}", f"{row.simulator_s:.3g}", row.note[:80], *to))  # fmt: skip
+
+
+def read_csv(path: Path) -> list[Row]:
+    """Read rows that were written."""
+    with path.open(encoding="utf-8", newline="") as file:
+        return [
+            Row(
+                line["family"], line["method"], int(line["queries"]), int(line["runs"]), float(line["median"]),
+                float(line["worst"]), float(line["own_ms"]), float(line["simulator_s"]), line["note"],
+                tuple(tuple(float("inf") if word == "-" else float(word) for word in line[f"to {level:g}"].split())
+                      for level in LEVELS),
+            )
+            for line in csv.DictReader(file)
+        ]  # fmt: skip
+
+
+def markdown(table: Sequence[Row]) -> str:
+    """Return one line per cell: the default, the best other method, and what a query costs."""
+    lines = ["| family | queries | default (worst) | best other | times behind | own ms/query | simulator s/query |",
+             "| --- | --- | --- | --- | --- | --- | --- |"]  # fmt: skip
+    rows_of = {(row.family, row.budget, row.method): row for row in table}
+    for cell in cells(table):
+        mine = rows_of[cell.family, cell.budget, "default"]
+        behind = f"{cell.ratio:.2g}" if cell.ratio > TIED else ("tied" if cell.ratio >= 1.0 / TIED else "ahead")
+        lines.append(
+            f"| {cell.family} | {cell.budget} | {mine.median:.2g} ({mine.worst:.2g}) | {cell.by} {cell.best:.2g} | "
+            f"{behind} | {mine.own_ms:.0f} | {mine.simulator_s:.2g} |"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def baselines(table: Sequence[Row]) -> str:
+    """Return what the families' baselines come to, as Markdown."""
+    found = dict.fromkeys((row.family, row.method, row.median, row.worst) for row in table
+                          if row.method not in METHODS and row.method != NOTHING)  # fmt: skip
+    lines = ["| family | baseline | gap (worst) |", "| --- | --- | --- |"]
+    return "\n".join([*lines, *(f"| {f} | {m} | {gap:.2g} ({worst:.2g}) |" for f, m, gap, worst in found)]) + "\n"

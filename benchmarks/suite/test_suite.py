@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -11,11 +12,12 @@ import pytest
 import pzos
 from pzos.cli.main import main
 from suite import family as families
+from suite.command import freeze
 from suite.family import Door, Family, found
 from suite.followers.bilevel import SCALAR
 from suite.methods import METHODS, OURS
 from suite.runs import Run, plan, run
-from suite.table import Cell, cells, profile, rows, scales, verdict
+from suite.table import Cell, Row, cells, markdown, profile, read_csv, rows, scales, verdict
 from testbed.unseen.instance import Spent
 from testbed.unseen.peers import Unfit
 
@@ -129,6 +131,14 @@ def test_a_failing_simulator_is_a_query_and_no_end():
         assert made.at(10) < made.values[0]
 
 
+def test_a_probe_outside_the_set_is_answered_but_counts_for_nothing():
+    door = Door(CIRCLE.stated(0), 2)
+    door.asked(np.array([0.1, 0.1]))
+    assert door.asked(np.array([2.5, 0.0])).tolist() == [6.25, 2.5]
+    assert door.outside == 1
+    assert door.values[1] == np.inf
+
+
 def test_a_noisy_simulator_is_judged_by_the_mean():
     def noisy(seed):
         problem = circle(seed)
@@ -169,13 +179,33 @@ def test_the_table_says_who_is_first_and_lists_every_loss():
     assert "first or tied (within 10 %) in 1 of 2 cells" in text
     assert "a at 50: behind cobyqa by 2x" in text
     assert Cell("a", 50, 1e-6, 0.0, "cobyqa").ratio == 1.0
-    assert profile(kept, 0.25, [1, 2]) == {"default": [0.0, 0.5], "cobyqa": [0.0, 1.0]}
+    assert profile(table, 0.1, [1, 2]) == {"default": [0.0, 0.0], "cobyqa": [0.0, 0.5]}
+    assert "| a | 50 | 0.3 (0.4) | cobyqa 0.15 | 2 |" in markdown(table)
+
+
+def test_what_is_frozen_is_merged_by_family_and_read_again(tmp_path):
+    pytest.importorskip("matplotlib", reason="needs the extra 'plot'")
+    (tmp_path / "_static").mkdir()
+    gone = (math.inf, 3.0), (math.inf,), (2.0, 5.0)
+
+    def row(family, method, gap):
+        return Row(family, method, 50, 2, gap, 2.0 * gap, 1.5, 0.25, "a, note", gone)
+
+    freeze([row("a", "default", 0.5), row("a", "cobyqa", 0.25), row("b", "default", 0.1)], "versions 1", tmp_path)
+    freeze([row("b", "default", 0.2), row("b", "cobyqa", 0.4)], "versions 2", tmp_path)
+    kept = {(item.family, item.method): item for item in read_csv(tmp_path / "_static" / "suite.csv")}
+    assert kept["a", "default"] == row("a", "default", 0.5)
+    assert kept["b", "default"].median == 0.2
+    text = (tmp_path / "suite_table.md").read_text(encoding="utf-8")
+    assert "behind cobyqa by 2x" in text
+    assert "versions 2" in text
+    assert (tmp_path / "_static" / "suite_cells.png").stat().st_size > 0
 
 
 def test_the_command_goes_on_where_it_was_killed(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr("suite.followers.bilevel.FAMILIES", [CIRCLE])
     args = ["bench", "--suite", "real", "--families", "circle", "--methods", "default", "cobyqa",
-            "--instances", "1", "--queries", "10", "--out", str(tmp_path)]  # fmt: skip
+            "--instances", "1", "--queries", "10", "--out", str(tmp_path), "--figures"]  # fmt: skip
     assert main(args) == 0
     first = capsys.readouterr()
     assert "first or tied" in first.out

@@ -31,6 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     real.add_argument("--list", action="store_true", help="say which families there are, and why one is left out")
     real.add_argument("--fresh", action="store_true", help="forget the stored runs of the chosen methods first")
     real.add_argument("--limit", type=int, default=600, help="seconds of wall time per run (0: none)")
+    real.add_argument("--freeze", type=Path, help="the folder docs: put table and pictures there, by family")
     real.add_argument("--starts", type=int, default=0, help="also search the best value from so many starts")
 
 

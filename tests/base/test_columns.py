@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import pzos
@@ -40,6 +41,12 @@ def test_what_is_not_named_has_its_number(column: Column, label: str, head: str)
 )
 def test_numbers_are_rounded_for_people(digits: int | None, value: float, text: str) -> None:
     assert Column(digits=digits).shown(value) == text
+
+
+def test_a_vector_is_read_with_names_units_and_digits() -> None:
+    y = np.array([1.0, 2.25])
+    assert pzos.Columns().in_words(y) == "1, 2.25"
+    assert pzos.Columns(["tram", "bus"], "1/h", 1).in_words(y) == "tram 1.0 1/h, bus 2.2 1/h"
 
 
 @pytest.mark.parametrize(

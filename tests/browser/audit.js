@@ -14,8 +14,10 @@
     const node = walker.currentNode, parent = node.parentElement;
     if (!node.data.trim() || !parent || ["SCRIPT", "STYLE", "NOSCRIPT"].includes(parent.tagName)) continue;
     let hidden = false;
-    for (let up = parent; up; up = up.parentElement) if (!seen(up)) hidden = true;
-    if (parent.closest("details:not([open])") && !parent.closest("summary")) hidden = true;
+    for (let up = parent; up; up = up.parentElement) {
+      const folded = up.tagName === "DETAILS" && !up.open && !up.querySelector(":scope > summary").contains(parent);
+      if (!seen(up) || folded) hidden = true;
+    }
     if (hidden) continue;
     const range = document.createRange();
     range.selectNodeContents(node);

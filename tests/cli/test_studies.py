@@ -235,6 +235,7 @@ def test_recovering(folder: Folder) -> None:
     assert f"{EXPECTED_QUERIES - 1} answers are intact: save them with  pzos recover" in message
     assert folder.data("recover", "study.study") == {
         "study": "study.study", "saved_to": "study.recovered.study", "answers": EXPECTED_QUERIES - 1, "header": True,
+        "known": 0, "lost": 0,
     }  # fmt: skip
     assert "exists" in folder.run("recover", "study.study", code=2).stderr
     (folder.path / "study.recovered.study").replace(study)

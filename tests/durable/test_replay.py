@@ -213,7 +213,7 @@ def test_a_study_of_format_1_is_read_and_turned_into_a_new_one(tmp_path: Path) -
         opened(path, game, any_version=True)
     with opened(path, game, any_version=True, read_only=True) as study:
         assert study.step == 3
-    assert recover(path, new) == (17, True)
+    assert recover(path, new)[:2] == (17, True)
     with opened(new, game, any_version=True) as study:
         assert study.step == 3
         assert len(study.ask()) == 3
@@ -260,7 +260,8 @@ def test_another_machine_takes_the_stored_points_and_notes_the_difference(
     assert 0.0 < summary(path).difference < 1e-10
     with opened(path, game) as study:  # and on from there, as often as one likes
         assert study.done
-    assert recover(path, tmp_path / "saved.study") == (31, True)  # which machines it was on is part of what is saved
+    saved = recover(path, tmp_path / "saved.study")
+    assert saved[:2] == (31, True)  # which machines it was on is part of what is saved
     with opened(tmp_path / "saved.study", game) as study:
         assert study.done
 

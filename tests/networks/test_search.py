@@ -234,3 +234,27 @@ def test_public_networks_are_tolled_well(public, name: str, links, objective: st
     found = optimise_tolls(problem, highest, queries=queries, progress=False)
     assert problem.known().sign * (found.value - bound) <= 0.0
     assert found.queries <= queries
+
+
+def test_at_most_so_many_tolls_are_kept(city: Network) -> None:
+    free = city.assign()
+    links = np.argsort(-free.time * free.flow, kind="stable")[:6]
+    problem = city.toll_problem(links, "travel_time", upper=5.0, x0=0.0)
+    every = optimise_tolls(problem, 5.0, queries=80, uniform=5, marginal=3)
+    two = optimise_tolls(problem, 5.0, queries=80, uniform=5, marginal=3, most=2)
+    assert np.count_nonzero(two.x) <= 2 < np.count_nonzero(every.x)
+    assert every.value <= two.value < two.untolled
+    assert two.value == pytest.approx(value_at(problem, two.x))
+    assert two.queries <= 80
+    # no pair of the same links, with tolls searched as well, is much better
+    pairs = [(a, b) for a in range(6) for b in range(a)]
+    best = min(
+        optimise_tolls(city.toll_problem(links[list(pair)], "travel_time", upper=5.0, x0=0.0), 5.0, queries=30,
+                       uniform=5, marginal=3).value
+        for pair in pairs
+    )  # fmt: skip
+    assert two.value - best <= 0.1 * (two.untolled - best)
+    with pytest.raises(InvalidInput, match="most"):
+        optimise_tolls(problem, 5.0, most=0)
+    with pytest.raises(InvalidInput, match="bounds of each toll"):
+        optimise_tolls(city.toll_problem(links, domain=pzos.Budget(3.0)), 5.0, queries=40, most=2)

@@ -13,8 +13,9 @@ from pzos.networks import (
     Network,
     TollFollower,
     UserClass,
+    tariff,
 )
-from pzos.networks.tolls import flow_caps, total_cap
+from pzos.networks.tolls import flow_caps, loss_caps, total_cap
 from roads import pigou
 
 
@@ -45,7 +46,7 @@ def test_only_chosen_classes_pay() -> None:
     problem = network.toll_problem([1], classes=[0], x0=0.7)
     assert isinstance(problem.follower.function, TollFollower)
     y = problem.follower.function(problem.x0).y
-    np.testing.assert_allclose(y, [0.5, 0.5, 0.5, 0.0], atol=1e-9)
+    np.testing.assert_allclose(y, [0.5, 0.5, 0.0], atol=1e-9)  # two flows, and how many pay
     assert problem.leader.value(problem.x0, y) == pytest.approx(0.0, abs=1e-9)
 
 
@@ -55,7 +56,7 @@ def test_caps_and_other_sets_become_the_domain(city: Network) -> None:
     assert isinstance(city.toll_problem(lower=-np.inf).domain, pzos.Whole)
     assert isinstance(city.toll_problem(domain=pzos.Budget(5.0)).domain, pzos.Budget)
     pairs = [(int(city.node_ids[city.tail[7]]), int(city.node_ids[city.head[7]]))]
-    assert city.toll_problem(pairs).follower.function.links.tolist() == [7]
+    assert city.toll_problem(pairs).follower.function.tariff.tolled.tolist() == [7]
 
 
 def test_the_answers_carry_their_gap_and_repeat(city: Network) -> None:
@@ -87,7 +88,7 @@ def test_a_problem_tells_its_name_and_start(city: Network) -> None:
     [
         ({"gap": 0.0}, "gap = 0.0: expected a number between 0 and 1; 1e-10 is usual"),
         ({"classes": []}, "classes = []: expected numbers out of [0]; see .classes"),
-        ({"objective": {}}, "objective = {}: expected names out of ['emissions', 'revenue', 'toll_squares',"),
+        ({"objective": {}}, "objective = {}: expected names out of ['emissions', 'largest_loss', 'revenue',"),
         ({"objective": 3}, "objective = 3: expected a name, a mix of names, or a function; see SENSES"),
         ({"objective": {"revenue": np.nan}}, "objective['revenue'] = nan: expected a finite number"),
         ({"links": []}, "links = []: expected at least one link; leave it out for all links"),
@@ -101,7 +102,7 @@ def test_messages_of_a_toll_problem(options: dict[str, object], expected: str) -
 
 def test_tolls_fill_the_rows_of_those_who_pay() -> None:
     three = pigou().with_classes([1.0, 2.0, 3.0])
-    table = TollFollower(three, np.array([1]), (0, 2), 1e-9).tolls(np.array([0.4]))
+    table = TollFollower(three, tariff(three, [1], classes=[0, 2]), 1e-9).tolls(np.array([0.4]))
     assert table.tolist() == [[0.0, 0.4], [0.0, 0.0], [0.0, 0.4]]
 
 
@@ -119,3 +120,63 @@ def test_flows_and_totals_can_be_capped() -> None:
     assert pzos.solve(least, queries=15, certificate=False, progress=False).x[0] == pytest.approx(root, abs=1e-3)
     with pytest.raises(InvalidInput, match="one of"):
         total_cap(network, [1], "happiness", 1.0)
+
+
+# ---- who loses -------------------------------------------------------------------------------------------------------
+
+
+def two_classes() -> Network:
+    """Return Pigou's roads with half of the travellers in a hurry."""
+    return pigou().with_classes([1.0, 3.0], names=["slow", "quick"])
+
+
+@pytest.mark.parametrize("by", ["class", "zone"])
+def test_the_response_tells_what_a_trip_costs(by: str) -> None:
+    network = two_classes()
+    problem = network.toll_problem([1], "largest_loss", losses=by, x0=0.4)
+    y = problem.follower.function(problem.x0).y
+    state = network.assign(network.tolls_on(np.array([1]), 0.4))
+    cost = [3.0**kind * (state.cost[kind] @ state.class_flow[kind]) / 0.5 for kind in (0, 1)]
+    expected = cost if by == "class" else [np.mean(cost)]
+    np.testing.assert_allclose(y[2:], expected, rtol=1e-8)
+    assert len(problem.responses.each) == y.size
+
+
+def test_objectives_of_losses_and_surplus_have_exact_gradients() -> None:
+    network = two_classes()
+    for problem in (
+        network.toll_problem([0, 1], {"largest_loss": 1.0, "revenue": 0.5}, x0=0.2),
+        network.toll_problem([0, 1], {"revenue": 1.0, "travel_time": -1.0}, classes=[1], x0=0.2),
+        network.toll_problem(tariff(network, [0, 1], by_class=True), "revenue", x0=[0.1, 0.2, 0.3, 0.4]),
+        network.toll_problem({"both": [0, 1]}, "revenue", x0=0.3),
+        pigou().toll_problem([1], "surplus", x0=0.3),
+    ):
+        x, y = problem.x0, problem.follower.function(problem.x0).y + 0.1
+        at, step = problem.leader(x, y), 1e-6
+        for grad, which in ((at.grad_x, 0), (at.grad_y, 1)):
+            for entry in range(grad.size):
+                ends = []
+                for sign in (1.0, -1.0):
+                    moved = [x.copy(), y.copy()]
+                    moved[which][entry] += sign * step
+                    ends.append(problem.leader.value(*moved))
+                assert grad[entry] == pytest.approx((ends[0] - ends[1]) / (2 * step), abs=1e-6)
+
+
+def test_losses_can_be_capped() -> None:
+    # everybody who takes the second road pays t; the mean trip costs 1 as before, whatever the toll: nobody loses
+    network = pigou()
+    free = network.toll_problem([1], "revenue", losses="class", upper=1.0, x0=0.1,
+                                outcomes=loss_caps(network, [1], "class", 0.0))  # fmt: skip
+    assert pzos.solve(free, queries=15, certificate=False, progress=False).x[0] == pytest.approx(0.5, abs=1e-3)
+    # with both roads tolled by the same, the loss is the toll itself
+    both = network.toll_problem({"all": [0, 1]}, "revenue", losses="zone", upper=1.0, x0=0.1,
+                                outcomes=loss_caps(network, {"all": [0, 1]}, "zone", 0.25))  # fmt: skip
+    found = pzos.solve(both, queries=15, certificate=False, progress=False)
+    assert found.x[0] == pytest.approx(0.25, abs=1e-3)
+    assert found.standing is not None
+    assert found.standing.names == ("loss of zone 0 <= 0.25",)
+    with pytest.raises(InvalidInput, match="by"):
+        loss_caps(network, [1], "street", 1.0)
+    with pytest.raises(InvalidInput, match="one value of time"):
+        two_classes().toll_problem([1], "surplus")

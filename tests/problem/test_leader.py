@@ -128,6 +128,13 @@ def test_check_leader_finds_the_wrong_entry(which: str, entry: int) -> None:
     assert f"{which}[{entry}]: the leader says" in repr(report)
 
 
+def test_check_leader_does_not_blame_the_rounding_of_a_large_cost() -> None:
+    large = pzos.leader_from_functions(
+        lambda x, y: float(3.7e7 + y.sum() + 1e-3 * (x @ x)), lambda x, y: 2e-3 * x, lambda x, y: np.ones(y.size)
+    )
+    assert pzos.check_leader(large, np.linspace(1e-5, 1e-3, 50), np.linspace(0.1, 1e3, 50))
+
+
 def test_check_leader_shortens_a_long_list_and_samples_long_gradients() -> None:
     wrong = pzos.leader_from_functions(lambda x, y: float(x @ x), lambda x, y: -x, lambda x, y: 0 * y)
     report = pzos.check_leader(wrong, np.ones(1000), [1.0], entries=50)

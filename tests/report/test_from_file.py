@@ -107,3 +107,14 @@ def test_names_are_kept_with_the_study(tmp_path: Path) -> None:
     pzos.solve(named, SOLVER, steps=2, path=tmp_path / "named.study")
     assert story_of_file(tmp_path / "named.study").decisions.of(1)[0] == ("toll", "EUR", None)
     assert not story_of_file(tmp_path / "named.study").responses
+
+
+def test_a_study_told_in_any_order_has_its_times_too(tmp_path: Path) -> None:
+    path, solver = tmp_path / "any.study", pzos.CompositeTrustRegion()
+    with pzos.Study.open(path, problem().known(), solver, queries=6, order="told") as study:
+        asked = [study.ask_one() for _ in range(2)]
+        for query in reversed(asked):
+            assert query is not None
+            study.tell(query, problem().follower.respond(query.x, None))
+    seconds = story_of_file(path, problem(), solver).curve.seconds
+    assert seconds.tolist() == [row.elapsed for row in read_contents(path).rows]

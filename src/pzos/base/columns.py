@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from pzos.base.checks import Faults, Must
+from pzos.base.types import Vector
 
 _MOST_DIGITS = 15
 #: More text than this is not kept at the head of a study file.
@@ -83,6 +84,15 @@ class Columns:
     def of(self, count: int) -> tuple[Column, ...]:
         """Return what ``count`` entries are called; what was not named has no name."""
         return self.each[:count] + (self.others,) * (count - len(self.each))
+
+    def in_words(self, vector: Sequence[float] | Vector) -> str:
+        """Return a vector as people read it.
+
+        >>> Columns(["tram", "bus"], "trips/h", 0).in_words([10.0, 2.0])
+        'tram 10 trips/h, bus 2 trips/h'
+        """
+        pairs = zip(self.of(len(vector)), vector, strict=True)
+        return ", ".join(f"{column.name} {column.shown(value)} {column.unit}".strip() for column, value in pairs)
 
     def __bool__(self) -> bool:
         return bool(self.each) or self.others != Column()

@@ -123,13 +123,7 @@ def tell(args: argparse.Namespace) -> int:
     description = read_description(args.study)
     answers = read_answers(args.file, description.problem.known())
     with open_study(description, **limits_of(args)) as study:
-        fresh = _checked(args.file, study, answers)
-        for told in fresh:
-            query = next(query for query in study.ask() if (query.step, query.index) == (told.step, told.index))
-            if told.failure:
-                study.fail(query, told.failure)
-            else:
-                study.tell(query, told.y, gap=told.gap)
+        fresh = taken(str(args.file), study, answers)
         left = 0 if study.done else len(study.ask())
         step, done = study.step, study.done
     data = {"taken": len(fresh), "known": len(answers) - len(fresh), "open": left, "steps": step, "done": done}
@@ -138,9 +132,21 @@ def tell(args: argparse.Namespace) -> int:
     return 0
 
 
-def _checked(file: Path, study: Study, answers: list[Told]) -> list[Told]:
+def taken(where: str, study: Study, answers: list[Told]) -> list[Told]:
+    """Tell the study those answers that are new, and return them; one error lists all faults before any is taken."""
+    fresh = _checked(where, study, answers)
+    for told in fresh:
+        query = next(query for query in study.ask() if (query.step, query.index) == (told.step, told.index))
+        if told.failure:
+            study.fail(query, told.failure)
+        else:
+            study.tell(query, told.y, gap=told.gap)
+    return fresh
+
+
+def _checked(where: str, study: Study, answers: list[Told]) -> list[Told]:
     """Return the answers that are new; one error lists all that cannot be taken, before any is."""
-    faults = Faults(str(file))
+    faults = Faults(where)
     asked = {} if study.done else {(query.step, query.index): query for query in study.ask()}
     stored = _stored(study)
     fresh: dict[tuple[int, int], Told] = {}
@@ -149,19 +155,19 @@ def _checked(file: Path, study: Study, answers: list[Told]) -> list[Told]:
             faults.add(f"answer {step}.{index}: is there {times} times: expected one answer to a query; remove others")
     length = next((row.y.size for rows in stored.values() for row in rows if row.y.size), None)
     for told in answers:
-        where, address = f"answer {told.step}.{told.index}", (told.step, told.index)
+        what, address = f"answer {told.step}.{told.index}", (told.step, told.index)
         length = told.y.size if length is None and not told.failure else length
         if address in asked:
-            _check_new(faults, where, told, asked[address], length, study)
+            _check_new(faults, what, told, asked[address], length, study)
             fresh[address] = told
         elif address in stored:
             same = any(
                 as_bytes(row.y) == as_bytes(told.y) and bool(row.failure) == bool(told.failure)
                 for row in stored[address]
             )
-            faults.check(same, where, told.y, "the answer told before", "a query has one answer: remove this row")
+            faults.check(same, what, told.y, "the answer told before", "a query has one answer: remove this row")
         else:
-            faults.add(f"{where}: expected an open query; ask again with  pzos ask")
+            faults.add(f"{what}: expected an open query; ask again with  pzos ask")
     faults.raise_if_any()
     return list(fresh.values())
 
@@ -287,9 +293,9 @@ def _from_csv(row: dict[str, str], places: dict[str, list[str]]) -> Told:
         {
             "step": _whole(row["step"]),
             "index": _whole(row["index"]),
-            "y": [] if failure else [_number(text) for text in y],
-            "x": None if "" in x or not x else [_number(text) for text in x],
-            "gap": _number(row["gap"].strip()) if row.get("gap", "").strip() else None,
+            "y": [] if failure else [number(text) for text in y],
+            "x": None if "" in x or not x else [number(text) for text in x],
+            "gap": number(row["gap"].strip()) if row.get("gap", "").strip() else None,
             "failure": failure,
         }
     )
@@ -301,7 +307,7 @@ def _whole(text: str) -> int:
     return int(text)
 
 
-def _number(text: str) -> float:
+def number(text: str) -> float:
     """Return a number as spreadsheets write it: not ``1_000``, which Python would take."""
     if "_" in text:
         raise ValueError(f"{text!r} is no number")

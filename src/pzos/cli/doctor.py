@@ -23,6 +23,7 @@ EXTRAS: Mapping[str, tuple[tuple[str, str], ...]] = {
     "torch": (("torch", "leaders by automatic differentiation"),),
     "plot": (("matplotlib", "pictures"),),
     "report": (("plotly", "pzos report"), ("jinja2", "pages")),
+    "dashboard": (("starlette", "pzos dashboard"), ("uvicorn", "its server")),
     "cli": (("rich", "progress bars, pzos watch"),),
     "dask": (("distributed", "clusters"),),
     "dataframe": (("pandas", "tables"),),

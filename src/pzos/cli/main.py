@@ -44,6 +44,7 @@ COMMANDS = {
     "bench": Command("bench", "methods and peers on the same problems"),
     "tolls": Command("tolls", "tolls for a city: a table, a planner's numbers and a map"),
     "report": Command("report", "one self-contained page about one study or several"),
+    "dashboard": Command("dashboard", "the studies of a folder as a local web page, where people answer"),
     "watch": Command("watch", "a live view of a running study, from another terminal"),
     "doctor": Command("doctor", "what is installed, threads, extras, compilation cache"),
     "demo": Command("demo", "the main job on embedded data: a table and a picture"),

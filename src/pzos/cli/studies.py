@@ -260,12 +260,17 @@ def add_recover(parser: argparse.ArgumentParser) -> None:
 def recover(args: argparse.Namespace) -> int:
     """Save every intact answer of a damaged study into a new file."""
     out = args.out or args.study.with_name(f"{args.study.stem}.recovered{args.study.suffix}")
-    saved, has_header = save_intact(args.study, out)
-    header = (
-        "" if has_header else "; the header was lost: it is written anew when the study is opened and proves to fit"
+    saved = save_intact(args.study, out)
+    said = (
+        "" if saved.header else "; the header was lost: it is written anew when the study is opened and proves to fit"
     )
-    data = {"study": str(args.study), "saved_to": str(out), "answers": saved, "header": has_header}
-    emit(args, data, f"{out}: {saved} answers saved{header}; move it to the study's name and resume")
+    if saved.lost:
+        said += (
+            f"; {saved.lost} entries were lost: the run goes on from before them, and {saved.known} answers that were "
+            "asked for since are known to it"
+        )
+    data = {"study": str(args.study), "saved_to": str(out), **saved._asdict()}
+    emit(args, data, f"{out}: {saved.answers} answers saved{said}; move it to the study's name and resume")
     return 0
 
 

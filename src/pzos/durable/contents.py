@@ -21,7 +21,7 @@ from pzos.base.types import Purpose, Response, Vector
 from pzos.durable.lock import holder
 from pzos.methods.solver import Stop
 from pzos.problem.leader import Leader
-from pzos.study.events import Event, Events, Row, is_closing, place_of, rows_of, without, without_later
+from pzos.study.events import AT_ONCE, Event, Events, Row, is_closing, place_of, rows_of, without, without_later
 
 #: Written into each header; a file of another format is refused.
 FORMAT = 2
@@ -64,7 +64,8 @@ class Contents:
     """What a study file says: its header (None if it was lost), its events, and notes between them.
 
     A note has a kind: ``opened`` (by whom, on which machine), ``closed`` (why), ``withdrawn`` (which answer, and why),
-    ``leader`` (its value at an answer).
+    ``leader`` (its value at an answer), ``gap`` (of a study whose answers come in any order: what follows is from after
+    a damage).
     Kinds that are not known are kept, so that later versions may have more. ``events`` are what stands: without answers
     that were taken back. ``given`` are the answers from elsewhere that the study was begun with.
     """
@@ -76,7 +77,10 @@ class Contents:
         self.notes: list[dict[str, Any]] = []
         self.given: Answers | None = None
         self.withdrawn = 0
+        self.lost = 0  # frames between those that were saved of a damaged study
         self._looked_through = 0
+        self._after_gap = 0  # frames to come
+        self._before_gap: dict[int, bytes] = {}  # the points of queries issued until there
 
     @property
     def answers(self) -> list[StoredAnswer]:
@@ -84,8 +88,13 @@ class Contents:
         return stored_answers(self.events)
 
     @property
+    def in_any_order(self) -> bool:
+        """Whether the answers of the study come in any order, so that the file keeps which query was issued when."""
+        return ((self.header or {}).get("identity") or {}).get("order") == "told"
+
+    @property
     def aside(self) -> int:
-        """Return how many answers were set aside when one they depend on was taken back."""
+        """Return how many answers were set aside when one they depend on was taken back, or lost."""
         return sum(row[-1] is not None for row in rows_of(self.events))
 
     @property
@@ -110,6 +119,10 @@ class Contents:
             rows.append(("other machine", f"points moved by {self.difference:.2g} at most; the stored ones are used"))
         if self.given is not None:
             rows.append(("begun with", f"{len(self.given)} answers from {', '.join(dict.fromkeys(self.given.source))}"))
+        if self.lost:
+            rows.append(
+                ("lost", f"{self.lost} entries of a damaged file; {self.aside} answers from after them are known")
+            )
         if self.withdrawn:
             rows.append(("taken back", f"{self.withdrawn} answers; {self.aside} that depend on them were set aside"))
         return rows
@@ -155,10 +168,13 @@ class Contents:
 
     def take(self, payload: bytes) -> None:
         """Add what one frame says; ValueError if a study writes no such frame."""
-        kind = payload[:1]
+        kind, after_gap = payload[:1], self._after_gap > 0
+        self._after_gap -= after_gap
         if kind in _EVENTS:
             new = len(self.rows)
             _take_events(payload, self.rows)
+            if after_gap:
+                self.rows[new:] = self._beyond_gap(self.rows[new:])
             if isinstance(self.events, list):  # answers were taken back: what stands is no longer what was written
                 self.events.extend(Events(self.rows[new:]))
             return
@@ -177,6 +193,8 @@ class Contents:
             self.notes.append(told)
             if told.get("kind") == "withdrawn":
                 self._take_back(told.get("step"), told.get("index"))
+            elif told.get("kind") == "gap":
+                self._begin_gap(told.get("lost"), told.get("frames"))
         else:
             raise ValueError("no study writes such a frame")
 
@@ -194,8 +212,36 @@ class Contents:
 
     def without(self, step: int, index: int) -> list[Event]:
         """Return the events that stand once an answer is taken back; InvalidInput if it is not there."""
-        in_any_order = ((self.header or {}).get("identity") or {}).get("order") == "told"
-        return (without_later if in_any_order else without)(self.events, step, index)
+        return (without_later if self.in_any_order else without)(self.events, step, index)
+
+    def _begin_gap(self, lost: Any, frames: Any) -> None:
+        if not isinstance(lost, int) or not isinstance(frames, int):
+            raise ValueError("it does not say how much was lost")
+        self.lost += lost
+        if not frames:  # of an earlier damage, and after the next one: all that follows is beyond that
+            return
+        self._before_gap = {row[0]: row[3] for row in rows_of(self.events) if row[-1] is None}
+        self._after_gap = frames
+
+    def _beyond_gap(self, rows: list[Row]) -> list[Row]:
+        """Return what stands of rows from after a gap.
+
+        An answer to a query that was issued before it belongs to the run. Any other was asked for on the ground of what
+        was lost: it is set aside, and known at once.
+        """
+        answered = [row for row in rows if row[4] is not None]
+        return [row if self._before_gap.get(row[0]) == row[3] else (*row[:-1], AT_ONCE) for row in answered]
+
+
+def gap_note(lost: int, frames: int) -> bytes:
+    """Return the note that so many frames are lost, and so many follow from after that, as the bytes of a frame."""
+    return said({"kind": "gap", "lost": lost, "frames": frames})
+
+
+def within_gap(payload: bytes) -> bytes:
+    """Return a frame from after a damage as it is to be kept: of an earlier damage only what was lost."""
+    note = json.loads(payload[1:]) if payload[:1] == NOTE else {}
+    return gap_note(note["lost"], 0) if note.get("kind") == "gap" else payload
 
 
 def stored_answers(events: Iterable[Event]) -> list[StoredAnswer]:

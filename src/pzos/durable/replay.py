@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from importlib import import_module
 from importlib.metadata import version
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -29,11 +30,12 @@ from pzos.base.checks import Faults
 from pzos.base.errors import DifferentStudy
 from pzos.base.fingerprint import describe, describe_function, differences, listed
 from pzos.base.threads import blas_kernels
-from pzos.base.types import Query, Vector
+from pzos.base.types import Purpose, Query, Vector
 from pzos.durable.contents import FORMAT, Contents, pack_given, value_of
 from pzos.durable.log import Log, create, header_at, open_log, read_study
 from pzos.methods.solver import Stop
 from pzos.study.events import rows_of
+from pzos.study.limits import Limits
 
 if TYPE_CHECKING:
     from pzos.methods.solver import AnySolver
@@ -119,8 +121,16 @@ def _replay(study: Study, log: Log, header: dict[str, Any], *, any_version: bool
     if machines != [machine()]:  # here the points would show another leader; there rounding may hide it
         _compare_leader(place, study.known.leader, log.contents)
     _take_given(study, place, log.contents)
-    study.replay(log.contents.events, _judge(study, place, machines), whole=whole)
+    study.replay(log.contents.events, _judge(study, place, machines), whole=_as_kept(log.contents) if whole else None)
     return {"machine": machine(), "difference": study.difference} if machines[-1:] != [machine()] else {}
+
+
+def _as_kept(contents: Contents) -> Limits:
+    """Return limits that cut off nothing; a batch that a budget cut short was closed with the queries it has."""
+    rows = [row for row in rows_of(contents.events) if row[4] is not None and row[-1] is None]
+    cut = contents.stop is Stop.QUERIES and not contents.in_any_order
+    queries = sum(row[2] != Purpose.MONITOR.value for row in rows) if cut else None
+    return Limits(queries=queries or None, seconds=inf)
 
 
 def open_whole(path: str | os.PathLike[str], known: Known, solver: AnySolver, **settings: Any) -> Study:

@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from pzos.problem.problem import Problem
 
 
+HOME, CONNECTOR = -1002, -1001
+"""The types of links that are no roads: those of travellers who stay at home, and those from and to homes."""
+
+
 @dataclass(frozen=True, eq=False)
 class Network:
     """Links from node ``tail`` to node ``head`` (counted from 0), their latencies, and the classes of travellers.
@@ -95,6 +99,11 @@ class Network:
     def links(self) -> int:
         """Return the number of links."""
         return int(self.tail.size)
+
+    @property
+    def roads(self) -> npt.NDArray[np.bool_]:
+        """Tell which links are roads: all, unless demand is elastic."""
+        return ~np.isin(self.link_type, (HOME, CONNECTOR))
 
     @property
     def demand(self) -> Demand:
@@ -173,7 +182,7 @@ class Network:
 
     def toll_problem(
         self,
-        links: Iterable[Any] | None = None,
+        links: Any = None,
         objective: str | Mapping[str, float] | Callable[..., Any] = "revenue",
         **options: Any,
     ) -> Problem:

@@ -18,13 +18,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pzos.answers.oracle import Oracle
-from pzos.base.checks import Faults, at_least, positive
-from pzos.base.errors import FollowerFailure
+from pzos.base.checks import Faults, at_least, positive, whole
+from pzos.base.errors import FollowerFailure, InvalidInput
 from pzos.base.types import Purpose, Query, Vector
 from pzos.methods.solver import Stop
 from pzos.networks.demand import Indices
 from pzos.networks.tolls import TollFollower, marginal_cost_tolls
 from pzos.problem.problem import Problem
+from pzos.problem.sets import Box, Nonnegative
 from pzos.solving import solve
 from pzos.study.result import Result
 from pzos.study.standing import FEASIBLE, Standing
@@ -92,19 +93,22 @@ class TollSearch:
 
 def optimise_tolls(
     problem: Problem, highest: float, solver: Any = None, *, queries: int = 200, uniform: int = 8, marginal: int = 6,
-    seed: int = 0, **limits: Any
+    most: int | None = None, seed: int = 0, **limits: Any
 ) -> TollSearch:  # fmt: skip
     """Search the tolls within so many queries, from the best of some uniform and marginal-cost tolls.
 
     ``uniform`` equal tolls from 0 to ``highest`` are tried, and ``marginal`` steps of averaged marginal-cost tolls
     where the followers are an equilibrium model. Most of the rest is the solver's (default: the package's), some is
-    kept to try lower tolls on links priced out of traffic and to take off tolls that change nothing.
+    kept to try lower tolls on links priced out of traffic and to take off tolls that change nothing. With ``most`` at
+    most so many tolls are kept: a third of the budget is spent on all of them, then those whose loss costs least go.
     """
     faults = Faults("optimise_tolls")
     at_least(2, "at least 2", "no tolls and the highest").note(faults, "uniform", uniform)
     at_least(0, "a number >= 0", "0 tries none").note(faults, "marginal", marginal)
     faults.check(queries > uniform + marginal, "queries", queries, f"more than {uniform + marginal}",
                  "the first ones find a place to start from")  # fmt: skip
+    if most is not None:
+        whole(1, "leave it out for all of them").note(faults, "most", most)
     faults.raise_if_any()
     begin, asked = time.perf_counter(), _Asked(problem, queries, seed)
     levels = np.append(0.0, highest * 0.5 ** np.arange(uniform - 2, -1, -1.0))  # finer where tolls are low
@@ -113,6 +117,8 @@ def optimise_tolls(
     starts = sorted((asked.best(kind) for kind in (equal, others) if kind), key=asked.rank)
     if solver is not None or "path" in limits:  # which has a schedule of its own; a file holds one run
         del starts[1:]
+    if most is not None and most < problem.x0.size:
+        starts = [_fewer(asked, starts[0], most, solver, limits)]
     asked.reserve = min(problem.x0.size + 2, int(_CHECKS * queries))
     result = _search(asked, starts, solver, limits)
     found, asked.reserve, before_checks = asked.best(), 0, asked.left
@@ -138,6 +144,7 @@ class _Asked:
         self.problem, self.left, self.seed, self.reserve = problem, queries, seed, 0
         self.sign = problem.known().sign
         self.trials: dict[bytes, Trial] = {}
+        self.dropped = np.zeros(0, dtype=np.int64)  # tolls that are one too many
 
     def at(self, x: Vector, what: str) -> Trial:
         """Return the trial at ``x`` (projected onto the set), asked for unless it is known."""
@@ -155,12 +162,26 @@ class _Asked:
         trial = Trial(x, y, self.problem.leader.value(x, y), what, excess)
         return self.trials.setdefault((x + 0.0).tobytes(), trial)
 
+    def keep_only(self, tolls: Sequence[int]) -> None:
+        """Leave only these tolls free; the others are 0."""
+        domain, size = self.problem.domain, self.problem.x0.size
+        if not isinstance(domain, Box | Nonnegative):
+            raise InvalidInput(f"optimise_tolls: most with tolls in {domain}: expected bounds of each toll; drop one")
+        self.dropped = np.setdiff1d(np.arange(size), np.asarray(tolls, dtype=np.int64))
+        low, high = np.zeros(size), np.full(size, np.inf)
+        if isinstance(domain, Box):
+            low, high = (np.array(np.broadcast_to(side, (size,))) for side in (domain.lower, domain.upper))
+        low[self.dropped] = high[self.dropped] = 0.0
+        self.problem = replace(self.problem, domain=Box(low, high))
+
     def rank(self, trial: Trial) -> tuple[float, float]:
         """Return what is to be small: the violation of constraints, in units of the largest value seen, then the cost.
 
         A violation that counts as none elsewhere counts as none here.
         """
-        violation = float((trial.excess / self._scales).max(initial=0.0))
+        violation = float((trial.excess / self._scales).max(initial=0.0)) if trial.excess.size else 0.0
+        if self.dropped.size and np.any(trial.x[self.dropped]):
+            violation = np.inf
         return violation if violation > FEASIBLE else 0.0, self.sign * trial.value
 
     @property
@@ -185,8 +206,8 @@ class _Asked:
 
     def traffic(self, trial: Trial) -> Vector | None:
         """Return how many pay each toll, where the followers are travellers on links that are known."""
-        links = getattr(getattr(self.problem.follower, "function", None), "links", None)
-        return None if links is None else np.asarray(trial.y[links])
+        payers = getattr(getattr(self.problem.follower, "function", None), "payers", None)
+        return None if payers is None else np.asarray(payers(trial.y))
 
     def empty(self, trial: Trial) -> Indices:
         """Return the tolls that nobody pays although somebody did at another toll."""
@@ -349,6 +370,33 @@ def _revived(asked: _Asked, start: Trial) -> Trial:
             break
         best = found
     return best
+
+
+def _fewer(asked: _Asked, start: Trial, most: int, solver: Any, limits: dict[str, Any]) -> Trial:
+    """Choose the tolls to keep and return where the search of these begins; the others are 0 from now on.
+
+    After a leg with all of them each is taken off alone, those of least effect if there are too many to try; the ones
+    without which the cost is highest are kept.
+    """
+    third = max(asked.left // 3, 1)
+    _leg(asked, _revived(asked, start), "all tolls", third, solver, limits)
+    best = asked.best()
+    idle, others = _in_question(asked, best, 0.0)
+    order = [*idle, *others, *(toll for toll in np.flatnonzero(best.x).tolist() if toll not in {*idle, *others})]
+    cost: dict[int, tuple[float, float]] = {}
+    for toll in order if len(order) > most else []:
+        if len(cost) >= third:
+            break
+        x = best.x.copy()
+        x[toll] = 0.0
+        cost[toll] = asked.rank(asked.at(x, "one toll taken off"))
+    tried = sorted(cost, key=cost.__getitem__)
+    spared = [toll for toll in order if toll not in cost]
+    kept = [*tried, *spared][-most:]
+    asked.keep_only(kept)
+    x = best.x.copy()
+    x[asked.dropped] = 0.0
+    return asked.at(x, f"the {len(kept)} tolls that matter most")
 
 
 # ---- tolls that change nothing ---------------------------------------------------------------------------------------

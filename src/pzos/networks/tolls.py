@@ -6,7 +6,6 @@ all links tolled and one class they lead to the system optimum. Elsewhere they a
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
@@ -15,13 +14,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pzos.base.checks import Faults, frozen_array, frozen_indices, number, positive, require
+from pzos.base.checks import Faults, frozen_array, number, one_of, positive
 from pzos.base.columns import Columns
 from pzos.base.types import Matrix, Sense, Vector
 from pzos.networks.assignment import Assignment
 from pzos.networks.demand import Indices
+from pzos.networks.losses import By, group_names, mean_costs
 from pzos.networks.network import Network
-from pzos.networks.objectives import SENSES, TollSetting, mixed_leader, own_leader
+from pzos.networks.objectives import SENSES, TollSetting, drives_plausibly, mixed_leader, own_leader
+from pzos.networks.tariffs import Response, Tariff, chosen_links, link_names, paying_classes, tariff
 from pzos.problem.follower import Answer
 from pzos.problem.outcomes import Outcomes, caps, outcomes_from_functions
 from pzos.problem.problem import Problem
@@ -34,21 +35,20 @@ _WEIGHT = number(lambda weight: True, "a finite number", "a weight of either sig
 
 @dataclass(frozen=True, eq=False)
 class TollFollower:
-    """The travellers: tolls on ``links`` in, equilibrium flow out, with the gap it was computed to.
+    """The travellers: decisions of a tariff in, equilibrium flow out, with the gap it was computed to.
 
-    The answer is the flow of all links; where only some ``classes`` pay, their flow follows behind it.
+    The answer is the flow of all links; where not all classes pay the same, it is followed by how many pay each toll;
+    and with ``losses`` ("class" or "zone") by the mean trip's cost in money of every class, or of every zone of origin.
     """
 
     network: Network
-    links: Indices
-    classes: tuple[int, ...]
+    tariff: Tariff
     gap: float
+    losses: By | None = None
 
     def tolls(self, x: Vector) -> Matrix:
         """Return the table of tolls, one row per class, one column per link."""
-        table = np.zeros((len(self.network.classes), self.network.links))
-        table[list(self.classes)] = self.network.tolls_on(self.links, x)
-        return table
+        return self.tariff.tolls(x)
 
     @cached_property
     def reference(self) -> Assignment:
@@ -64,21 +64,28 @@ class TollFollower:
         tolls = self.tolls(np.asarray(x, dtype=np.float64))
         return self.network.assign(tolls, self.gap, reference=self.reference)
 
+    def payers(self, y: Vector) -> Vector:
+        """Return how many pay each toll, out of an answer."""
+        return Response(self.network, self.tariff).payers(y)
+
     def __call__(self, x: Vector) -> Answer:
         """Answer one query."""
         found = self.assignment(x)
-        if len(self.classes) == len(self.network.classes):
-            return Answer(found.flow, found.gap)
-        paying = found.class_flow[list(self.classes)].sum(axis=0)
-        return Answer(np.concatenate([found.flow, paying]), found.gap)
+        parts = [found.flow]
+        if not self.tariff.alike:
+            parts.append(self.tariff.payers(found.class_flow))
+        if self.losses is not None:
+            parts.append(mean_costs(found, self.losses))
+        return Answer(parts[0] if len(parts) == 1 else np.concatenate(parts), found.gap)
 
 
 def toll_problem(
     network: Network,
-    links: Iterable[Any] | None = None,
+    links: Tariff | Mapping[str, Iterable[Any]] | Iterable[Any] | None = None,
     objective: str | Mapping[str, float] | Callable[..., Any] = "revenue",
     *,
     classes: Sequence[int] | None = None,
+    losses: By | None = None,
     lower: npt.ArrayLike = 0.0,
     upper: npt.ArrayLike = np.inf,
     domain: Domain | None = None,
@@ -90,57 +97,57 @@ def toll_problem(
 ) -> Problem:
     """Return the problem of choosing tolls on ``links`` (numbers or (from, to) pairs; all links by default).
 
-    ``objective``: "revenue" (maximised), "travel_time", "emissions" or "toll_squares" (minimised); a mix
-    ``{"revenue": 1.0, "travel_time": -0.2}`` (maximised); or your own function of (tolls, flow) that returns value
-    and both gradients, or a Leader (minimised unless ``sense="max"``). ``classes`` says who pays (all by default):
-    if not all, the response is the flow followed by the paying flow. ``lower`` and ``upper`` cap the tolls;
-    ``domain`` is any other set. ``follower`` replaces the equilibrium by another model, such as a simulator.
+    A mapping from names to links has one common toll for each group; :func:`pzos.networks.tariff` also makes tolls by
+    class. ``objective``: "revenue" or "surplus" (maximised), "travel_time", "emissions", "largest_loss" or
+    "toll_squares" (minimised); a mix ``{"revenue": 1.0, "travel_time": -0.2}`` (maximised); or your own function of
+    (tolls, response) that returns value and both gradients, or a Leader (minimised unless ``sense="max"``). ``classes``
+    says who pays (all by default); ``losses`` that the response tells what a trip costs each class or zone
+    (:class:`TollFollower`). ``lower`` and ``upper`` cap the tolls; ``domain`` is any other set. ``follower`` replaces
+    the equilibrium by another model, such as a simulator.
 
     The start ``x0`` is no tolls; for "travel_time", which has poor local optima near there, averaged marginal-cost
     tolls (a few equilibria, computed here and not counted as queries), unless ``follower`` or ``x0`` is given.
 
-    ``outcomes`` are constraints on the response: :func:`flow_caps`, :func:`total_cap`, or your own.
+    ``outcomes`` are constraints on the response: :func:`flow_caps`, :func:`total_cap`, :func:`loss_caps`, or your own.
     """
-    chosen = chosen_links(network, links)
     faults = Faults("toll_problem")
-    paying = paying_classes(faults, network, classes)
+    paying_classes(faults, network, classes)
+    plan = tariff(network, links, classes=None if faults.messages else classes)  # all faults are told at once
     _GAP.note(faults, "gap", gap)
     given = {"x0": 0.0 if x0 is None else x0, "lower": lower, "upper": upper}
-    start, low, high = (_per_link(faults, name, value, chosen.size) for name, value in given.items())
+    start, low, high = (_per_toll(faults, name, value, len(plan)) for name, value in given.items())
     weights = _weights(faults, objective)
-    setting = TollSetting(network, chosen)
-    if weights and "emissions" in weights:
-        faults.check(setting.drives_plausibly(), "network.length", network.length, "lengths in km and times in minutes",
-                     "the typical link is driven at more than 300 km/h or has no length; rescale it")  # fmt: skip
+    losses = "class" if losses is None and weights and "largest_loss" in weights else losses
+    one_of(("class", "zone", None)).note(faults, "losses", losses)
+    _check_wanted(faults, network, weights or {})
     faults.raise_if_any()
-    if weights is None:
-        size = network.links * (1 if len(paying) == len(network.classes) else 2)
-        leader = own_leader(objective, start, np.ones(size))
-    else:
-        leader = mixed_leader(setting, weights)
-    travellers = TollFollower(network, chosen, paying, float(gap))
+    before = None if losses is None else mean_costs(network.assign(gap=gap), losses)
+    setting = TollSetting(network, plan, before)
+    leader = own_leader(objective, start, np.ones(setting.size)) if weights is None else mixed_leader(setting, weights)
+    travellers = TollFollower(network, plan, float(gap), losses)
     allowed = _domain(low, high) if domain is None else domain
     if x0 is None and follower is None and objective == "travel_time":
         *_, (start, _) = marginal_cost_tolls(travellers, allowed, _MARGINAL_STEPS)
     if sense is None:
         sense = SENSES[objective] if isinstance(objective, str) else "min" if weights is None else "max"
-    name = f"tolls on {chosen.size} links of {network.name} for {leader.name}"
-    answering = travellers if follower is None else follower
-    names = link_names(network)
-    payers = [] if len(paying) == len(network.classes) else [f"{link}, paying" for link in names]
+    name = f"tolls on {plan.tolled.size} links of {network.name} for {leader.name}"
+    payers = [] if plan.alike else [f"{toll}, paying" for toll in plan.names]
+    costs = [] if losses is None else [f"cost of a trip, {who}" for who in group_names(network, losses)]
     return Problem(
-        leader, answering, start, allowed, sense, name, outcomes=outcomes,
-        decisions=Columns([names[link] for link in chosen]),
-        responses=Columns([*names, *payers]),
+        leader, travellers if follower is None else follower, start, allowed, sense, name, outcomes=outcomes,
+        decisions=Columns(list(plan.names)), responses=Columns([*link_names(network), *payers, *costs]),
     )  # fmt: skip
 
 
-def link_names(network: Network) -> list[str]:
-    """Return the links by the names of their ends; of links between the same two also the number."""
-    ids = network.node_ids
-    names = [f"{ids[tail]} → {ids[head]}" for tail, head in zip(network.tail, network.head, strict=True)]
-    times = Counter(names)
-    return [name if times[name] == 1 else f"{name} (link {link})" for link, name in enumerate(names)]
+def _check_wanted(faults: Faults, network: Network, weights: Mapping[str, float]) -> None:
+    """Note objectives that this network cannot be asked for."""
+    if "emissions" in weights:
+        faults.check(drives_plausibly(network), "network.length", network.length, "lengths in km and times in minutes",
+                     "the typical link is driven at more than 300 km/h or has no length; rescale it")  # fmt: skip
+    if "surplus" in weights:
+        worth = network.worth.ravel()
+        faults.check(bool(np.all(worth == worth[0])), "objective", "surplus", "one value of time for all classes",
+                     "the surplus of several is in the report, not in the response")  # fmt: skip
 
 
 def flow_caps(network: Network, links: Iterable[Any], most: npt.ArrayLike) -> Outcomes:
@@ -151,16 +158,41 @@ def flow_caps(network: Network, links: Iterable[Any], most: npt.ArrayLike) -> Ou
     return caps(most, numbers, names=names)
 
 
-def total_cap(network: Network, links: Iterable[Any] | None, name: str, most: float) -> Outcomes:
+def loss_caps(network: Network, links: Any, by: By, most: float, gap: float = 1e-10) -> Outcomes:
+    """Return the constraint that the mean trip of no class (or zone of origin) costs more than ``most`` money above
+    what it costs without tolls; for a problem with the same ``links`` and ``losses=by``.
+    """
+    faults = Faults("loss_caps")
+    one_of(("class", "zone")).note(faults, "by", by)
+    number(lambda value: True, "a finite number", "below 0: everybody must gain").note(faults, "most", most)
+    faults.raise_if_any()
+    response = Response(network, tariff(network, links))
+    before = mean_costs(network.assign(gap=gap), by)
+    names = [f"loss of {who}" for who in group_names(network, by)]
+    entries = response.costs + np.arange(before.size)
+
+    def value(x: Vector, y: Vector) -> Vector:
+        return np.asarray(y[entries] - before - most)
+
+    def pull(x: Vector, y: Vector, weights: Vector) -> tuple[Vector, Vector]:
+        grad = np.zeros(y.size)
+        grad[entries] = weights
+        return np.zeros(x.size), grad
+
+    return outcomes_from_functions(value, pull, names=[f"{name} <= {most:g}" for name in names])
+
+
+def total_cap(network: Network, links: Any, name: str, most: float) -> Outcomes:
     """Return the constraint that an objective by name ("travel_time", "emissions", ...) is at most ``most``.
 
     ``links`` are the tolled ones, as for :func:`toll_problem`.
     """
     faults = Faults("total_cap")
-    faults.check(name in SENSES, "name", name, f"one of {sorted(SENSES)}", "check the spelling")
+    known = sorted(set(SENSES) - {"largest_loss", "surplus"})
+    faults.check(name in known, "name", name, f"one of {known}", "check the spelling; losses have loss_caps")
     positive("what is allowed?").note(faults, "most", most)
     faults.raise_if_any()
-    total = mixed_leader(TollSetting(network, chosen_links(network, links)), {name: 1.0 / float(most)})
+    total = mixed_leader(TollSetting(network, tariff(network, links)), {name: 1.0 / float(most)})
 
     def pull(x: Vector, y: Vector, weights: Vector) -> tuple[Vector, Vector]:
         at = total(x, y)
@@ -179,31 +211,31 @@ def marginal_cost_tolls(
 
         x <- x + (v t'(v) - x) / (k + 2)
 
-    With all links tolled, one class and many steps these are the tolls of the system optimum. ``answer`` asks for a
-    response in another way, for instance one that counts.
+    A common toll is their mean over its links, weighted by flow. With all links tolled, one class and many steps these
+    are the tolls of the system optimum. ``answer`` asks for a response in another way, for instance one that counts.
     """
     ask = answer or (lambda x: np.asarray(travellers(x).y))
-    network, links = travellers.network, travellers.links
-    money = mean_value_of_time(network, travellers.classes)
-    x = domain.project(np.zeros(links.size))
+    network, plan = travellers.network, travellers.tariff
+    money = mean_value_of_time(network, plan.paying)
+    decision, link = np.unique(np.stack([plan.decision, plan.link]), axis=1)
+    x = domain.project(np.zeros(len(plan)))
     y = ask(x)
     for step in range(steps):
         flow = y[: network.links]
-        external = money * (flow * network.latency.slope(flow))[links]
+        external = money * flow * network.latency.slope(flow)
+        external = _mean_by_decision(decision, external[link], flow[link], len(plan))
         x = domain.project(x + (external - x) / (step + 2.0))
         y = ask(x)
         yield x, y
 
 
-def paying_classes(faults: Faults, network: Network, classes: Sequence[int] | None) -> tuple[int, ...]:
-    """Return the numbers of the classes that pay, all by default; what cannot be is noted."""
-    known = list(range(len(network.classes)))
-    wanted = frozen_indices(faults, "classes", known if classes is None else classes)
-    faults.raise_if_any()
-    paying = () if wanted is None else tuple(wanted.tolist())
-    fine = bool(paying) and set(paying) <= set(known)
-    faults.check(fine, "classes", classes, f"numbers out of {known}", "see .classes")
-    return paying
+def _mean_by_decision(decision: Indices, values: Vector, flow: Vector, size: int) -> Vector:
+    """Return the mean of ``values`` for every decision, weighted by flow; of a single value that value, to the bit."""
+    most = np.zeros(size)
+    np.maximum.at(most, decision, flow)
+    weight = flow / np.maximum(most, 1e-300)[decision]
+    total = np.bincount(decision, weights=weight * values, minlength=size)
+    return np.asarray(total / np.maximum(np.bincount(decision, weights=weight, minlength=size), 1e-300))
 
 
 def mean_value_of_time(network: Network, classes: Sequence[int]) -> float:
@@ -212,39 +244,21 @@ def mean_value_of_time(network: Network, classes: Sequence[int]) -> float:
     return float(np.average(worth, weights=[network.classes[kind].demand.total for kind in classes]))
 
 
-def usual_cap(network: Network, links: Iterable[Any] | None = None, *, classes: Sequence[int] | None = None,
+def usual_cap(network: Network, links: Any = None, *, classes: Sequence[int] | None = None,
               free: Assignment | None = None) -> float:  # fmt: skip
     """Return a highest toll that keeps out nothing reasonable, rounded up to two digits.
 
     It is what the mean trip's time is worth, or the largest marginal-cost toll of these links, without tolls or at the
     system optimum, whichever is more. ``free`` is the equilibrium without tolls, if it is known.
     """
-    faults = Faults("usual_cap")
-    paying = paying_classes(faults, network, classes)
-    faults.raise_if_any()
+    plan = tariff(network, links, classes=classes)
     state = network.assign() if free is None else free
-    money = mean_value_of_time(network, paying)
-    chosen = chosen_links(network, links)
+    money, chosen = mean_value_of_time(network, plan.paying), plan.tolled
     flows = [state.flow] if network.latency.own is not None else [state.flow, network.system_optimum().flow]
     external = max(float((flow * network.latency.slope(flow))[chosen].max()) for flow in flows)
     highest = money * max(state.total_travel_time / network.demand.total, external)
     unit = 10.0 ** (np.floor(np.log10(highest)) - 1.0)
     return float(f"{np.ceil(highest / unit * (1.0 - 1e-12)) * unit:.3g}")
-
-
-def chosen_links(network: Network, links: Iterable[Any] | None) -> Indices:
-    """Return the numbers of the tolled links, checked, in the order given."""
-    if links is None:
-        return np.arange(network.links)
-    require(
-        isinstance(links, Iterable), "toll_problem", "links", links, "a list of links", "leave it out for all links"
-    )
-    numbers = np.array([network.link_number(link) for link in links], dtype=np.int64)
-    faults = Faults("toll_problem")
-    faults.check(numbers.size > 0, "links", [], "at least one link", "leave it out for all links")
-    faults.check(np.unique(numbers).size == numbers.size, "links", numbers, "each link once", "drop the repeated ones")
-    faults.raise_if_any()
-    return numbers
 
 
 def _weights(faults: Faults, objective: Any) -> dict[str, float] | None:
@@ -261,11 +275,11 @@ def _weights(faults: Faults, objective: Any) -> dict[str, float] | None:
     return weights
 
 
-def _per_link(faults: Faults, name: str, value: npt.ArrayLike, size: int) -> Vector:
-    """Return one number per tolled link; a single number stands for all of them."""
+def _per_toll(faults: Faults, name: str, value: npt.ArrayLike, size: int) -> Vector:
+    """Return one number per toll; a single number stands for all of them."""
     array = frozen_array(faults, name, value)
     if array is None or not faults.check(
-        array.shape in ((), (size,)), name, array, f"one number, or {size}", "one per tolled link"
+        array.shape in ((), (size,)), name, array, f"one number, or {size}", "one per toll"
     ):
         return np.zeros(size)
     return np.array(np.broadcast_to(array, (size,)))

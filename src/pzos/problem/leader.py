@@ -220,7 +220,8 @@ def check_leader(
     """Compare grad_x f and grad_y f at (x, y) with central differences, entry by entry.
 
     At most ``entries`` entries of each gradient are looked at, evenly spread. The error is relative to the
-    larger of the two values and of the typical size of the gradient, so that tiny entries do not raise alarms.
+    larger of the two values, of the typical size of the gradient, and of 1e-6 |f|, so that neither tiny entries nor
+    the rounding of a large f in the differences raise alarms.
     """
     faults = Faults("check_leader")
     instance_of(Leader, "a Leader", "build one with leader_from_functions").note(faults, "leader", leader)
@@ -233,7 +234,7 @@ def check_leader(
         typical = float(np.sqrt(np.mean(gradient**2))) if gradient.size else 0.0
         for entry in np.unique(np.linspace(0, gradient.size - 1, min(entries, gradient.size)).astype(int)):
             measured = _central_difference(leader, (x, y), which, int(entry))
-            scale = max(abs(measured), abs(gradient[entry]), typical, 1e-8 * max(1.0, abs(at.value)))
+            scale = max(abs(measured), abs(gradient[entry]), typical, 1e-6 * max(1.0, abs(at.value)))
             error = abs(measured - gradient[entry]) / scale
             worst = max(worst, error)
             if error > tolerance:

@@ -230,7 +230,7 @@ def new_chart(x: str, y: str, *, log_axis: bool = False, height: int = 380) -> A
         "font": {"family": "system-ui, sans-serif", "size": 14}, "hovermode": "closest",
         "paper_bgcolor": "rgba(0,0,0,0)", "plot_bgcolor": "rgba(0,0,0,0)",
         "legend": {"orientation": "h", "yref": "container", "y": 0.0, "yanchor": "bottom", "x": 0.0},
-        "xaxis": {**axis, "title": {"text": x}},
+        "xaxis": {**axis, "title": {"text": x}, "zeroline": False},
         "yaxis": {**axis, "title": {"text": y}, "type": "log" if log_axis else "linear", "exponentformat": "power"},
     }  # fmt: skip
     return plotly().graph_objects.Figure(layout=layout)

@@ -119,7 +119,11 @@ def _replayed(contents: Contents, problem: Problem | None, solver: Any) -> Resul
 def _status(contents: Contents) -> str:
     steps = 1 + max((row.step for row in contents.rows if not row.final), default=-1)
     state = contents.state or ("being written now" if contents.at_work else "open: more answers can be told")
-    return f"{state}; {len(contents.rows)} answers in {steps} steps"
+    return f"{state}; {_count(len(contents.rows), 'answer')} in {_count(steps, 'step')}"
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 def _method(contents: Contents, result: Result | None) -> Rows:
@@ -206,10 +210,12 @@ def _curve(contents: Contents, problem: Problem | None, result: Result | None) -
 def _when_told(contents: Contents, result: Result) -> Vector:
     """Return the run's own clock at each step whose F is known; the trace of a replay has the clock of the replay."""
     told: dict[int, float] = {}
-    for row in contents.rows:
-        told[row.step] = max(row.elapsed, told.get(row.step, 0.0))
+    in_any_order = contents.identity.get("order") == "told"  # then each answer is a step, in the order of telling
+    for number, row in enumerate(contents.rows):
+        step = number if in_any_order else row.step
+        told[step] = max(row.elapsed, told.get(step, 0.0))
     steps = result.trace["step"][story.shown_steps(result.trace)]
-    return np.array([told[int(step)] for step in steps])
+    return np.array([told.get(int(step), max(told.values())) for step in steps])
 
 
 def _motion(contents: Contents) -> Motion:

@@ -49,8 +49,8 @@ def _without_controls(value: Any) -> Any:
     return printable(value) if type(value) is str else value
 
 
-def page_template() -> Template:
-    """Return the template of every page; what is put into it is escaped."""
+def page_template(name: str = "page.html.j2") -> Template:
+    """Return the template of a page; what is put into it is escaped."""
     try:
         from jinja2 import Environment, PackageLoader, StrictUndefined
     except ImportError as error:
@@ -63,7 +63,7 @@ def page_template() -> Template:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    return environment.get_template("page.html.j2")
+    return environment.get_template(name)
 
 
 # ---- studies ----------------------------------------------------------------------------------------------------

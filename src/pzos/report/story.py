@@ -265,15 +265,16 @@ def road_map(problem: Problem | None, points: Sequence[Point]) -> RoadMap | None
     if travellers is None or len(points) < 2:
         return None
     network = travellers.network
-    where = np.asarray(network.coordinates, dtype=np.float64)
-    toll = np.zeros(network.links)
-    toll[travellers.links] = points[-1].x
+    where, roads = np.asarray(network.coordinates, dtype=np.float64), network.roads
+    tolls = travellers.tolls(points[-1].x)  # one row per class: what is shown is the highest
+    toll = tolls[np.argmax(np.abs(tolls), axis=0), np.arange(network.links)]
     flows = [
         point.y[: network.links] if point.y.size >= network.links else travellers.assignment(point.x).flow
         for point in (points[0], points[-1])
     ]
     before, after = (np.asarray(flow, dtype=np.float64) for flow in flows)
-    return RoadMap(where[network.tail], where[network.head], before, after, toll, points[0].name)
+    ends = where[network.tail[roads]], where[network.head[roads]]
+    return RoadMap(*ends, before[roads], after[roads], toll[roads], points[0].name)
 
 
 def _travellers(problem: Problem | None) -> Any:

@@ -179,6 +179,9 @@ class Study(Boundary):
             plan, budget = self.solver.ask(self.task, self.state), self.limits.queries
             if budget is None or self.queries + len(plan.points) <= budget:
                 return plan
+            rest = plan.first(budget - self.queries)
+            if rest is not None:
+                return rest
             self._stop = Stop.QUERIES
         return None
 
@@ -413,7 +416,7 @@ class Study(Boundary):
         self._keeper = keeper
         keeper.asked([query for query in self._open if self._answers[query.index] is None])
 
-    def replay(self, events: Iterable[Event], differs: Differs | None = None, *, whole: bool = False) -> float:
+    def replay(self, events: Iterable[Event], differs: Differs | None = None, *, whole: Limits | None = None) -> float:
         """Rebuild a fresh study from what was kept of it, in any order; returns the largest :attr:`difference`.
 
         Answers belong to the points they were asked at: where this study computes other bits, the stored point is
@@ -422,10 +425,10 @@ class Study(Boundary):
         A recovered study may have gaps. Its replay halts at the first one, and goes on by itself when the queries
         there have been answered again: no answer that was kept is ever asked for a second time. The wall-time limit
         is left out (how long it took is no property of the trajectory) until only the closing answer is left; with
-        ``whole`` every limit is, so that none cuts off what was kept.
+        ``whole`` those limits hold instead, which cut off nothing that was kept.
         """
-        if whole:
-            self._replay_limits = Limits(seconds=inf)
+        if whole is not None:
+            self._replay_limits = whole
         learns = isinstance(self.solver, Informed)
         for row in rows_of(events):
             if row[-1] is not None and learns:

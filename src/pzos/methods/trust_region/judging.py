@@ -9,6 +9,7 @@ import numpy as np
 from pzos.base.types import LeaderValue, Vector, dot
 from pzos.methods.response_model.fit import Shape
 from pzos.methods.solver import Task, Told
+from pzos.methods.trust_region import grouping
 from pzos.methods.trust_region.state import Kind, RegionState, TrialPlan, models, point_limit
 from pzos.problem.leader import Leader
 
@@ -53,9 +54,11 @@ def judged(task: Task, state: RegionState, plan: TrialPlan, told: Told, points: 
     before = state
     state = _judged_noisy(task, state, plan, told, points) if state.rough else _judged_exact(task, state, plan, told)
     state = _gained(task, before, state, plan)
+    if plan.group is not None:
+        state = grouping.told(task, before, state, plan.group, *told[0])
     if unmoved:  # within the radius the answers tell nothing: further out
         state = replace(state, radius=max(state.radius, min(2.0 * before.radius, _FURTHEST * state.scale)))
-    kept, centre = history.trimmed(state.centre, _SPARE * point_limit(task.known.dimension, points))
+    kept, centre = history.trimmed(state.centre, _SPARE * point_limit(history, points))
     return replace(state, history=kept, centre=centre)
 
 
@@ -218,7 +221,7 @@ def tried(state: RegionState, ratio: float) -> RegionState:
     """Count trials, and those in a row that did not keep their promise."""
     failed = ratio < _KEPT
     losses = state.losses + 1 if failed else 0
-    return replace(state, losses=losses, trials=state.trials + 1, succeeded=state.succeeded or not failed)
+    return replace(state, losses=losses, trials=state.trials + 1, grouped=0, succeeded=state.succeeded or not failed)
 
 
 def next_radius(state: RegionState, size: float, ratio: float, floor: float) -> float:
@@ -271,6 +274,8 @@ def findings(state: RegionState) -> str:
     said.append(f"a typical move of a decision is {state.scale:.2g}{unequal}")
     if leading is not None and leading.weight > 0.0:
         said.append(f"beyond what is linear the answers are taken as {leading.kernel.value}")
+    if state.groups:
+        said.append(f"decisions were moved together, in up to {len(state.groups)} groups")
     if state.looks:
         said.append(f"{state.looks} queries looked far away")
     return "found out on the way: " + "; ".join(said)
