@@ -9,7 +9,7 @@ import pytest
 
 from pzos.base.errors import InvalidInput
 from pzos.base.types import LeaderValue
-from pzos.networks import Network, model_prediction
+from pzos.networks import Network, model_prediction, tariff
 from pzos.networks.tolls import TollFollower
 from roads import braess
 
@@ -50,7 +50,8 @@ def test_transposed_products_are_the_transpose_by_class_too(city: Network) -> No
 
 
 def test_the_model_predicts_the_gradient_of_what_it_models(city: Network) -> None:
-    travellers = TollFollower(city.with_classes([0.5, 2.0]), np.array([0, 3, 7]), (0, 1), 1e-14)
+    network = city.with_classes([0.5, 2.0])
+    travellers = TollFollower(network, tariff(network, [0, 3, 7]), 1e-14)
     x = np.array([0.5, 0.2, 0.3])
     weights = np.random.default_rng(2).normal(size=travellers(x).y.size)
     found = model_prediction(travellers).predict(None, x, LeaderValue(0.0, np.zeros(3), weights))

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from pzos.base.checks import Faults, frozen_array
+from pzos.base.checks import Faults, frozen_array, require
 from pzos.base.types import Matrix, Vector
 from pzos.methods.predictions import ModelPrediction
 from pzos.networks.equilibrium.newton import bundle, list_exchanges, path_codes
@@ -130,14 +130,14 @@ def flow_derivative(answer: Assignment) -> FlowDerivative:
 
 def model_prediction(travellers: TollFollower) -> ModelPrediction:
     """Return the equilibrium model's derivatives as a prediction for a follower that it describes imperfectly."""
+    require(travellers.losses is None, "model_prediction", "travellers.losses", travellers.losses, "None",
+            "the derivatives are those of flows; leave the losses out of the response")  # fmt: skip
 
     def product(x: Vector, weights: Vector) -> Vector:
-        network, classes = travellers.network, list(travellers.classes)
+        network, tariff = travellers.network, travellers.tariff
         table = np.array(np.broadcast_to(weights[: network.links], (len(network.classes), network.links)))
-        if weights.size > network.links:  # the flow that pays follows behind
-            table[classes] += weights[network.links :]
-        slopes = travellers.assignment(x).jacobian().transpose(table)
-        total: Vector = slopes[classes].sum(axis=0)[travellers.links]
-        return total
+        if not tariff.alike:  # how many pay each toll follows behind the flow
+            table += tariff.tolls(weights[network.links :])
+        return tariff.payers(travellers.assignment(x).jacobian().transpose(table))
 
     return ModelPrediction(product)

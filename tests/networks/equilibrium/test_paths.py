@@ -31,7 +31,9 @@ def priced(network: Network, paths: Paths, trees: Trees, state: np.ndarray, shif
     cost, potential = state[:, TIME].reshape(1, -1).copy(), np.zeros((1, network.nodes))
     space, marks = tree_space(network.nodes), new_marks(network.links)
     fixed = np.zeros_like(cost)
-    return price(ready.graph, ready.trips, fixed, cost, state, potential, paths, trees, space, ready.law, marks, shift)
+    return price(
+        ready.graph, ready.trips, fixed, cost, state, potential, paths, trees, space, ready.law, marks, True, shift
+    )
 
 
 def start(network: Network) -> tuple[Paths, Trees, np.ndarray]:

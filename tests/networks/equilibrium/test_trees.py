@@ -106,7 +106,7 @@ def test_a_mended_tree_is_as_short_as_a_new_one(network: Network, luck) -> None:
     links = space.order.copy()
     for _ in range(3):
         cost = np.array([luck.choice([0.0, 0.5, 1.0, 3.0]) for _ in range(network.links)])
-        mend_tree(0, graph, cost, still, links, count, space)
+        mend_tree(0, graph, cost, links, count, space)
         assert grow_tree(0, graph, cost, still, fresh) == count
         np.testing.assert_array_equal(space.distance, fresh.distance)
         reached = {0}

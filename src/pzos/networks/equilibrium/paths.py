@@ -335,14 +335,15 @@ class Trees(NamedTuple):
 @compiled
 def price(
     graph: Graph, trips: Trips, fixed: Matrix, cost: Matrix, state: Matrix, potential: Matrix, old: Paths,
-    trees: Trees, space: TreeSpace, law: Law, marks: Marks, shift: float
+    trees: Trees, space: TreeSpace, law: Law, marks: Marks, mend: bool, shift: float
 ) -> tuple[Paths, float]:  # fmt: skip
     """One round of column generation.
 
-    ``cost`` holds one row per class. Returns the path sets with the empty paths dropped that are far from shortest
-    and the missing shortest paths added with no flow, and the total excess cost. With ``shift`` < 0 nothing moves, and
-    the excess is the numerator of the relative gap; otherwise each origin's flow is shifted as soon as its paths are
-    known (differences below ``shift`` times the cost apart), and the next origin meets the costs that this leaves.
+    ``cost`` holds one row per class; trees are mended if ``mend``, where no cost may be negative. Returns the path
+    sets with the empty paths dropped that are far from shortest and the missing shortest paths added with no flow, and
+    the total excess cost. With ``shift`` < 0 nothing moves, and the excess is the numerator of the relative gap;
+    otherwise each origin's flow is shifted as soon as its paths are known (differences below ``shift`` times the cost
+    apart), and the next origin meets the costs that this leaves.
     """
     pairs, longest = trips.demand.size, graph.first_out.size
     new = no_paths(pairs, old.first[pairs] + pairs, old.pool)
@@ -354,7 +355,10 @@ def price(
         if shift >= 0.0:
             for link in range(state.shape[0]):
                 cost[kind, link] = state[link, TIME] + fixed[kind, link]
-        mend_tree(origin, graph, cost[kind], potential[kind], trees.links[group], trees.size[group], space)
+        if mend:
+            mend_tree(origin, graph, cost[kind], trees.links[group], trees.size[group], space)
+        else:
+            grow_tree(origin, graph, cost[kind], potential[kind], space)
         low, high = trips.first[group], trips.first[group + 1]
         new, old = with_room(new, used, old, old.first[low], (high - low) * longest)
         used, more, several = _list_anew(

@@ -179,21 +179,21 @@ def equilibrate(
     cost, potential = np.zeros((fixed.shape[0], links)), np.zeros((fixed.shape[0], nodes))
     into = np.empty(nodes, np.int32)
     refresh(law, state)
+    plain = fixed.min() >= 0.0 and state[:, TIME].min() >= 0.0  # else costs need potentials, which fit frozen ones only
     gap = 0.0  # unknown: measure first
     if paths.flow.size == 0:
         paths = _load(graph, trips, fixed, law, state, paths.pool, trees, space)
         gap = np.inf
     halved, since, number = np.inf, 0, 0
-    may_shift = fixed.min() >= 0.0  # else potentials must fit the costs: only frozen ones will do
     while True:
         add_up(paths, state)
         refresh(law, state)
         kind, node = _link_costs(graph, fixed, state, cost, potential, into)
         total = _total_cost(paths, trips, cost)
         tired = since > effort.patience or number >= effort.rounds  # one more, to measure
-        shifts = may_shift and not tired and gap > max(effort.shift_above, target)
+        shifts = plain and not tired and gap > max(effort.shift_above, target)
         paths, excess = price(
-            graph, trips, fixed, cost, state, potential, paths, trees, space, law, marks, 0.0 if shifts else -1.0
+            graph, trips, fixed, cost, state, potential, paths, trees, space, law, marks, plain, 0.0 if shifts else -1.0
         )
         gap = max(excess / total, 0.0) if total > 0.0 else 0.0
         if gap <= target and node < 0 and not shifts:

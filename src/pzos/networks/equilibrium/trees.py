@@ -130,16 +130,14 @@ def grow_tree(origin: int, graph: Graph, cost: Vector, potential: Vector, space:
 
 
 @compiled
-def mend_tree(
-    origin: int, graph: Graph, cost: Vector, potential: Vector, links: Short, count: int, space: TreeSpace
-) -> None:
-    """As `grow_tree`, from the tree of ``count`` links (in an ``order``) that was shortest at other costs.
+def mend_tree(origin: int, graph: Graph, cost: Vector, links: Short, count: int, space: TreeSpace) -> None:
+    """As `grow_tree` for costs >= 0, from the tree of ``count`` links (in an ``order``) that was shortest at others.
 
     Its distances at the new costs are upper bounds. Where a link leads to less, the bound falls, and from there as in
     Dijkstra's method; most of the tree is not touched. ``links`` becomes the new tree.
     """
     first_out, tail, head, passable = graph
-    distance, into, key, heap, place, order = space
+    distance, into, _, heap, place, order = space
     for each in range(distance.size):
         distance[each], into[each], place[each] = np.inf, -1, -1
     distance[origin] = 0.0
@@ -157,7 +155,7 @@ def mend_tree(
             place[node] = -1
             size -= 1
             if size > 0:
-                _sink(heap[size], size, key, heap, place)
+                _sink(heap[size], size, distance, heap, place)
         else:
             break
         here = distance[node]
@@ -168,12 +166,11 @@ def mend_tree(
                 if there < distance[other]:
                     changed = True
                     distance[other] = there
-                    key[other] = there - potential[other]
                     into[other] = link
                     if place[other] == -1:
                         place[other] = size
                         size += 1
-                    _rise(place[other], other, key, heap, place)
+                    _rise(place[other], other, distance, heap, place)
     if changed:
         _reorder(origin, tail, head, into, links, count, heap, place, order)
 
