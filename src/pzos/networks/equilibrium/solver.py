@@ -131,11 +131,11 @@ def _improve(
     late = gap < effort.newton_below
     enough = (effort.late_drop if late else effort.early_drop) * min(gap, 1.0) * total
     least = np.inf
-    for _ in range(effort.sweeps):
+    for number in range(effort.sweeps):
         excess = sweep(choice, paths, 0.01 * enough / total, law, state, marks)
         if excess <= enough:
             return
-        if late:
+        if late and number > 0:
             if excess > effort.stall * least:
                 return
             least = excess
