@@ -29,6 +29,8 @@ EXTRAS: Mapping[str, tuple[tuple[str, str], ...]] = {
     "dataframe": (("pandas", "tables"),),
     "parquet": (("pyarrow", "pzos export to Parquet"),),
     "generator": (("gest-api", "pzos as a generator of the gest standard"),),
+    "omx": (("openmatrix", "trips as OMX files"),),
+    "osm": (("osmnx", "OpenStreetMap extracts"),),
     "traffic": (("uxsim", "a traffic simulator as follower"),),
     "sumo": (("libsumo", "SUMO as follower"),),
     "aequilibrae": (("aequilibrae", "a transport model as follower"),),

@@ -25,6 +25,7 @@ from pzos.networks.geo import require_places, write_geojson, write_geopackage
 from pzos.networks.gmns import read_gmns
 from pzos.networks.network import Network
 from pzos.networks.objectives import SENSES, TollReport, toll_report
+from pzos.networks.osm import read_osm, read_trips
 from pzos.networks.scenarios import with_elastic_demand, with_time_slices
 from pzos.networks.search import TollSearch, optimise_tolls
 from pzos.networks.tariffs import Tariff, area_links, cordon_links, link_names, tariff
@@ -48,9 +49,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of ``pzos tolls``."""
     add = parser.add_argument
     add("net", nargs="?", type=Path, metavar="NET", help="TNTP network file (default: a generated city)")
-    add("trips", nargs="?", type=Path, metavar="TRIPS", help="TNTP trips file")
+    add("trips", nargs="?", type=Path, metavar="TRIPS", help="TNTP trips file, or an OMX file")
+    add("--matrix", metavar="NAME", help="matrix of an OMX file that has several")
     add("--node", type=Path, help="TNTP node file (default: the one beside NET, if there is one)")
     add("--gmns", type=Path, metavar="FOLDER", help="node.csv, link.csv, demand.csv instead of TNTP")
+    add("--osm", type=Path, metavar="FILE", help="OpenStreetMap extract instead of TNTP, with --od")
+    add("--od", type=Path, metavar="CSV", help="trips for --osm: origin, destination (nodes of the map), trips")
     add("--columns", nargs="+", metavar="NAME", help="columns of NET in its order, if not the usual ones: "
         "init_node term_node capacity free_flow_time (length, b, power, toll, link_type); others: skipped")  # fmt: skip
     add("--toll-factor", type=float, help="weight of the file's tolls in the cost")
@@ -192,17 +196,21 @@ def _pairs(option: str, words: Iterable[str], kind: Callable[[str], Any], exampl
 
 
 def _network(args: argparse.Namespace) -> Network:
+    if sum(given is not None for given in (args.net, args.gmns, args.osm)) > 1:
+        raise InvalidInput("tolls: of NET, --gmns and --osm two were both given: expected one network; drop one")
     if args.gmns is not None:
-        if args.net is not None:
-            raise InvalidInput("tolls: NET and --gmns were both given: expected one network; drop one of them")
         return read_gmns(args.gmns, toll_factor=args.toll_factor or 0.0, distance_factor=args.distance_factor or 0.0)
+    if args.osm is not None:
+        if args.od is None:
+            raise InvalidInput("tolls: --od is missing: expected a table of trips between nodes of the map; add it")
+        return read_osm(args.osm, read_trips(args.od))
     if args.net is None:
         return generated_city(congestion=2.0, seed=args.seed)
     if args.trips is None:
         raise InvalidInput(f"tolls: TRIPS is missing: expected the trips file that belongs to {args.net}; add it")
     return read_tntp(
         args.net, args.trips, args.node, toll_factor=args.toll_factor, distance_factor=args.distance_factor,
-        columns=args.columns,
+        columns=args.columns, matrix=args.matrix,
     )  # fmt: skip
 
 

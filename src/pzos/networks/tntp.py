@@ -24,6 +24,7 @@ from pzos.networks.assignment import Assignment
 from pzos.networks.demand import Demand
 from pzos.networks.latency import Latency
 from pzos.networks.network import Network
+from pzos.networks.omx import read_omx
 from pzos.networks.tables import note_what_no_file_holds
 
 _TAG = re.compile(r"^\s*<([^>]*)>\s*(.*)$")
@@ -178,7 +179,9 @@ class _Trips(NamedTuple):
     trips: Vector
 
 
-def _read_trips(path: str | Path, zones: Container[int], expected: str, strict: bool) -> _Trips:
+def _read_trips(path: str | Path, matrix: str | None, zones: Container[int], expected: str, strict: bool) -> _Trips:
+    if Path(path).suffix.lower() == ".omx":
+        return _read_omx(path, matrix, zones, expected)
     file = _File(path)
     origin: int | None = None
     table: list[tuple[int, int, float]] = []
@@ -206,6 +209,16 @@ def _read_trips(path: str | Path, zones: Container[int], expected: str, strict: 
     file.faults.raise_if_any()
     columns = np.array(table).reshape(-1, 3)
     return _Trips(columns[:, 0].astype(np.int64), columns[:, 1].astype(np.int64), columns[:, 2])
+
+
+def _read_omx(path: str | Path, matrix: str | None, zones: Container[int], expected: str) -> _Trips:
+    table, faults = read_omx(path, matrix), FileFaults(path)
+    for zone in dict.fromkeys([*table["origin"], *table["destination"]]):
+        if int(zone) not in zones:
+            faults.at(None, f"zone {zone:g}: expected {expected}")
+    faults.raise_if_any()
+    origin, destination = (np.array(table[name], dtype=np.int64) for name in ("origin", "destination"))
+    return _Trips(origin, destination, np.array(table["trips"]))
 
 
 def _compare_total(file: _File, table: Sequence[tuple[int, int, float]], total: float) -> None:
@@ -246,6 +259,7 @@ def read_tntp(
     toll_factor: float | None = None,
     distance_factor: float | None = None,
     columns: Iterable[str] | None = None,
+    matrix: str | None = None,
     strict: bool = True,
 ) -> Network:
     """Read a network and its demand; coordinates come from ``node``, or from a ``*_node.tntp`` beside ``net``.
@@ -254,7 +268,8 @@ def read_tntp(
     <TOLL FACTOR> and <DISTANCE FACTOR> give the defaults, else 0. ``columns`` names the columns of a net file that has
     others than usual, in its order: init node, term node, capacity and free-flow time, and as far as it has them
     length, b (else 0.15), power (else 4), toll, link type; columns of other names are skipped. With ``strict=False`` a
-    wrong <NUMBER OF LINKS> or <TOTAL OD FLOW> is overlooked.
+    wrong <NUMBER OF LINKS> or <TOTAL OD FLOW> is overlooked. ``trips`` may be an OMX file (``.omx``); ``matrix``
+    names its matrix.
     """
     file = _File(net)
     zones = file.number("NUMBER OF ZONES", int)
@@ -271,10 +286,10 @@ def read_tntp(
     ends = np.unique(table[:, :2]).astype(np.int64)
     closed = int(first_thru or 1)
     if ends[-1] <= count:
-        moved = _read_trips(trips, range(1, center + 1), f"a number from 1 to {center}", strict)
+        moved = _read_trips(trips, matrix, range(1, center + 1), f"a number from 1 to {center}", strict)
         ids, first = np.arange(1, count + 1), closed - 1
     else:
-        moved = _read_trips(trips, set(ends.tolist()), "a node of the network", strict)
+        moved = _read_trips(trips, matrix, set(ends.tolist()), "a node of the network", strict)
         ids, center, first = _in_order(ends, moved, closed)
     place = dict(zip(ids.tolist(), range(ids.size), strict=True))
     beside = Path(str(net).replace("_net.tntp", "_node.tntp"))

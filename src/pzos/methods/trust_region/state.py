@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from functools import lru_cache
 
 import numpy as np
 
@@ -31,6 +32,7 @@ _MARGIN = 2.5
 _TRAILING_AFTER = 6
 _ROUNDS = 15
 _CHANCES = 3
+_FEW_ANSWERS = 5
 #: Of many decisions and answers the model holds about so many numbers at a time, but at least so many answers.
 _MOST_NUMBERS, _FEWEST_POINTS = 10_000_000, 60
 #: After so many failures in a row the answers may contradict each other: by a noise that nothing else has shown, of
@@ -226,6 +228,11 @@ class RegionState:
         chances = max(contest.rounds, self.flat)
         return contest.winner is Shape.FREE and (len(contest.shapes) == 1 or chances >= _CHANCES)
 
+    @property
+    def unmoved(self) -> bool:
+        """Tell whether no answer has ever differed from the first, after a few."""
+        return self.past.count >= _FEW_ANSWERS and not np.ptp(self.past.answers, axis=0).any()
+
     def leading(self, shape: Shape) -> Scales | None:
         """Return the scales of the most likely process for this structure, None before any were fitted."""
         found = self.scales.get(shape, ())
@@ -349,6 +356,7 @@ def _shown_bounds(answers: Matrix) -> tuple[Vector, Vector]:
     return np.full(size, low), np.full(size, np.inf)
 
 
+@lru_cache(maxsize=2)
 def _sketch(keys: Keys, size: int) -> Matrix | None:
     if size <= 2 * _SKETCH:
         return None
