@@ -61,6 +61,14 @@ def test_a_long_point_is_cut_and_says_so() -> None:
     assert entries(np.arange(50.0)) == "[ 0.  1.  2. ... 47. 48. 49.] (50 entries)"
 
 
+def test_a_point_with_names_is_read_by_them() -> None:
+    named = pzos.Columns(["toll", "tax"], "EUR", 2)
+    assert entries(np.array([1.0, 0.126]), named) == "toll 1.00 EUR, tax 0.13 EUR"
+    leader = pzos.leader_from_functions(lambda x, y: float(y @ y), lambda x, y: 0 * x, lambda x, y: 2 * y)
+    problem = pzos.Problem(leader, abs, [1.0, 2.0], decisions=named)
+    assert "toll 1.00 EUR" in repr(pzos.solve(problem, pzos.PZOS(step=0.0001, radius=0.1), steps=1))
+
+
 def test_scipys_names() -> None:
     result = pzos.solve(problem(), pzos.ZOS(), steps=3)
     assert (result.fun, result.nfev) == (result.value, result.queries + result.monitoring)

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pzos.base.checks import aligned
+from pzos.base.columns import Columns
 from pzos.base.errors import MissingExtra
 from pzos.base.types import Vector
+from pzos.problem.problem import NAMELESS
 
 if TYPE_CHECKING:
     from pzos.study.result import Result
@@ -24,8 +26,10 @@ def number(value: float) -> str:
     return "not known (it was not queried)" if value != value else f"{value:.8g}"
 
 
-def entries(x: Vector) -> str:
-    """Return a point in one line; of a long one the first and last entries."""
+def entries(x: Vector, named: Columns = NAMELESS) -> str:
+    """Return a point in one line, by its names if it has any; of a long one the first and last entries."""
+    if named and x.size <= _ENTRIES:
+        return named.in_words(x)
     text = np.array2string(x, precision=6, threshold=_ENTRIES, max_line_width=10**6)
     return text if x.size <= _ENTRIES else f"{text} ({x.size} entries)"
 
@@ -45,7 +49,7 @@ def brief_rows(result: Result) -> list[tuple[str, str]]:
     """Return what comes below the verdict: names and texts, at most nine of them."""
     spent = ", ".join(f"{name} {count}" for name, count in result.ledger.items())
     rows = [
-        ("x", entries(result.x)),
+        ("x", entries(result.x, NAMELESS if result.known is None else result.known.decisions)),
         ("queries", f"{result.nfev} in {result.seconds:.3g} s" + (f": {spent}" if spent else "")),
         ("method", f"{result.solver.partition('(')[0]}, seed {result.seed}"),
     ]
