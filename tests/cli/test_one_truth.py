@@ -64,14 +64,13 @@ def test_every_command_tells_the_same_story(folder: Path, capsys: pytest.Capture
     assert story_of_file(folder / "study.study").status.startswith(f"ended: {message}; ")
 
 
-def test_limits_that_were_raised_are_said_and_nothing_is_called_open(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_limits_that_were_raised_are_said_beside_why_it_ended(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "study.toml").write_text(ENDS["queries"], encoding="utf-8")
     printed(capsys, "run", "study.toml")
     (folder / "study.toml").write_text(ENDS["queries"].replace("queries = 5", "queries = 9"), encoding="utf-8")
     told = json.loads(printed(capsys, "status", "study.toml", "--json"))
-    assert (told["stop"], told["done"], told["open"]) == ("queries", True, [])
+    assert (told["stop"], told["state"]) == ("queries", "ended: the query budget is spent")
+    assert told["open"] == ["5.0"]  # what it would ask next
     assert "the description allows more by now: pzos run study.toml" in printed(capsys, "status", "study.toml")
 
 

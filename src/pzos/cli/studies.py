@@ -181,7 +181,7 @@ def status(args: argparse.Namespace) -> int:
     if found.stop is not None:  # as its last session ended, whatever limits the description has by now
         result = replace(result, stop=found.stop)
     ended = found.stop not in (None, Stop.INTERRUPTED, Stop.CALLBACK)
-    data = {"study": str(description.path), **result_data(result, () if ended else more), "state": found.state}
+    data = {"study": str(description.path), **result_data(result, more), "state": found.state}
     rows = [("study", str(description.path)), ("state", found.state), *result.rows(), *found.remarks]
     if ended and more:
         rows.append(("next", f"the description allows more by now: pzos run {args.study}"))

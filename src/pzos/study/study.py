@@ -230,7 +230,8 @@ class Study(Boundary):
     def _close_study(self) -> None:
         """End the study; with monitoring, first ask for F at the last iterate if no answer told it."""
         self._plan, budget = None, self.limits.queries
-        affordable = budget is None or self.queries + self.monitoring < budget
+        # In a replay the answer was paid for, whatever the limits are by now.
+        affordable = self._replaying or budget is None or self.queries + self.monitoring < budget
         if self.monitor and affordable and self._stop is not Stop.INTERRUPTED and self._missing_final_value():
             self.state.x.setflags(write=False)
             self._set_open([Query(self._step, 0, self.state.x, Purpose.MONITOR)])
