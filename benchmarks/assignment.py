@@ -23,7 +23,7 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
 import numpy as np
 
 from pzos.networks import Network, independent_gap, read_tntp, read_tntp_flow
-from pzos.networks.tolls import marginal_cost_trials, optimise_tolls
+from pzos.networks.search import marginal_cost_trials, optimise_tolls
 from pzos.solving import solve
 from pzos.study.result import Result
 

@@ -1,6 +1,6 @@
 """Every worker busy: rounds and simulated time to a gap of .01, kills of runs that never wait, and own cost.
 
-    python benchmarks/parallel.py [rounds order kills cost ...] [--best best.json] [--instances 3] [--first-seed 0]
+    python benchmarks/parallel.py [rounds order kills sigkills cost ...] [--best FILE] [--instances 3] [--first-seed 0]
 
 Durations are simulated: constant for rounds, lognormal with sigma 1 (mean 1) for the two orders. Unstructured families
 are those of benchmarks/unseen.py that are held back: proposals were tuned on the other half. Games were looked at with
@@ -16,9 +16,11 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
 
 import heapq
+import signal
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -194,6 +196,69 @@ def driven(
     return stages
 
 
+class Noted:
+    """A follower that notes each call in a file, and takes some milliseconds."""
+
+    def __init__(self, respond: Any, notes: Path) -> None:
+        self.respond, self.notes = respond, notes
+
+    def __call__(self, x: np.ndarray) -> np.ndarray:
+        with self.notes.open("ab", buffering=0) as file:
+            file.write(x.tobytes())
+        time.sleep(0.001 + 0.009 * (int.from_bytes(x.tobytes()[:2], "little") % 100) / 100)
+        return np.asarray(self.respond(x))
+
+    def calls(self) -> list[bytes]:
+        data, size = self.notes.read_bytes() if self.notes.exists() else b"", 8 * 5
+        return [data[at : at + size] for at in range(0, len(data), size)]
+
+
+def sigkills(count: int, workers: int = 4, queries: int = 24) -> None:
+    """Kill ``count`` processes with SIGKILL, each driving a run that never waits, then let each run end."""
+    race, rng = Race(make("sine-5", 0), 0.0), np.random.default_rng(11)
+    wrong = again = lost = most = done = runs = 0
+    leader, draft = race.known.leader, race.draft
+    with tempfile.TemporaryDirectory() as folder:
+        while done < count:
+            path, runs = Path(folder) / f"{runs}.study", runs + 1
+            follower = Noted(draft.respond, path.with_suffix(".calls"))
+            problem = pzos.Problem(leader, follower, draft.x0, race.known.domain, follower_name="noted")
+            settings = {"solver": pzos.CompositeTrustRegion(), "seed": runs, "queries": queries, "order": "told"}
+            kept: set[bytes] = set()
+            for kill in (True, True, False):
+                before = len(follower.calls())
+                killed = _driver(problem, settings, path, workers, float(rng.uniform(0.0, 0.25)) if kill else None)
+                done += killed
+                calls = follower.calls()[before:]
+                again += len(kept & set(calls))
+                if not path.exists():  # killed before there was a file
+                    lost, most = lost + len(calls), max(most, len(calls))
+                    continue
+                kept |= set(calls) & (told := {row.x.tobytes() for row in read_study(path).answers})
+                lost, most = lost + len(set(calls) - told), max(most, len(set(calls) - told))
+                with pzos.Study.open(path, problem.known(), **settings, read_only=True) as study:
+                    wrong += study.queries != len(told)
+            wrong += study.queries != queries or path.with_suffix(".end").read_bytes() != study.state.x.tobytes()
+    print(f"{done} drivers killed by SIGKILL in {runs} runs with {workers} threads: {wrong} with other bits, {again} "
+          f"answers asked again, {lost} answers lost, at most {most} at a time  "
+          f"{verdict(wrong == again == 0 and most <= workers)}", flush=True)  # fmt: skip
+
+
+def _driver(problem: pzos.Problem, settings: dict[str, Any], path: Path, workers: int, after: float | None) -> bool:
+    """Drive the run in a process of its own, and kill that after some seconds; returns whether it was killed."""
+    child = os.fork()
+    if child == 0:
+        with ThreadPoolExecutor(workers) as threads:
+            result = pzos.solve(problem, **settings, path=path, executor=threads, progress=False, certificate=False)
+            path.with_suffix(".end").write_bytes(result.x.tobytes())
+        os._exit(0)
+    if after is not None:
+        time.sleep(after)
+        os.kill(child, signal.SIGKILL)
+    _, status = os.waitpid(child, 0)
+    return os.WIFSIGNALED(status)
+
+
 # ---- own cost -----------------------------------------------------------------------------------------------------
 
 
@@ -224,19 +289,21 @@ def cost() -> None:
 def main() -> None:
     """Run the parts that are named, or all."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("parts", nargs="*", help="rounds, order, kills, cost (all)")
+    parser.add_argument("parts", nargs="*", help="rounds, order, kills, sigkills, cost (all)")
     parser.add_argument("--best", type=Path, default=Path("parallel_best.json"), help="file of references")
     parser.add_argument("--instances", type=int, default=3)
     parser.add_argument("--first-seed", type=int, default=0)
-    parser.add_argument("--kills", type=int, default=1000)
+    parser.add_argument("--kills", type=int, default=1000, help="files cut at random; a fifth as many processes killed")
     args = parser.parse_args()
     seeds, best = range(args.first_seed, args.first_seed + args.instances), Best(args.best)
-    parts = args.parts or ["rounds", "order", "kills", "cost"]
+    parts = args.parts or ["rounds", "order", "kills", "sigkills", "cost"]
     for part in parts:
         if part in ("rounds", "order"):
             (rounds if part == "rounds" else order)(seeds, best)
         elif part == "kills":
             kills(args.kills)
+        elif part == "sigkills":
+            sigkills(max(args.kills // 5, 1))
         else:
             cost()
 

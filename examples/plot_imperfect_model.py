@@ -38,4 +38,23 @@ for (name, prediction), colour in zip(predictions.items(), ("black", "#D55E00", 
     axes.plot(result.trace["queries"], result.trace["value"], color=colour, label=name)
 axes.set(xlabel="queries", ylabel="defender's cost F(x)", title="a better model means less noise and longer steps")
 axes.legend(frameon=False)
+
+# %%
+# What the models say of one move of the defence, and what the attacker does: the perfect model is a tangent, so that
+# even it is wrong by a little.
+
+# sphinx_gallery_thumbnail_number = 2
+jacobian = np.array([security_jacobian(game, problem.x0).transpose_times(row) for row in np.eye(40)])
+move = 0.02 * np.sin(np.arange(40.0))
+true = game.response(problem.x0 + move) - game.response(problem.x0)
+figure, axes = plt.subplots(figsize=(5.4, 4.4), layout="constrained")
+for name, scale, colour in (
+    ("50 % wrong", 1.5, "#D55E00"),
+    ("10 % wrong", 1.1, "#E69F00"),
+    ("perfect", 1.0, "#0072B2"),
+):
+    axes.plot(true, scale * (jacobian @ move), "o", color=colour, markersize=4, label=name)
+axes.axline((0, 0), slope=1, color="0.8", zorder=0)
+axes.set(xlabel="change of the attack on a target", ylabel="as the model says", title="one move of the defence")
+axes.legend(frameon=False)
 plt.show()

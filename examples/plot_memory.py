@@ -30,6 +30,7 @@ solvers = {
     "MemoryPZOS (unbiased)": pzos.MemoryPZOS(),
     "SecantPZOS (biased)": pzos.SecantPZOS(),
 }
+found = {}
 figure, axes = plt.subplots(figsize=(6.4, 3.8), layout="constrained")
 for (name, solver), colour in zip(solvers.items(), ("black", "#0072B2", "#D55E00"), strict=True):
     result = pzos.solve(problem, solver, queries=600, seed=0)
@@ -37,6 +38,20 @@ for (name, solver), colour in zip(solvers.items(), ("black", "#0072B2", "#D55E00
     gap = np.maximum((values - best) / (start - best), 1e-9)
     print(f"{name:<24} gap {gap[-1]:.1e}")
     axes.semilogy(result.trace["queries"], gap, color=colour, label=name)
+    found[name] = result.best_x
 axes.set(xlabel="queries", ylabel="gap to the white-box optimum", title=problem.name)
+axes.legend(frameon=False)
+
+# %%
+# The defence itself, target by target, against that of the white box.
+
+# sphinx_gallery_thumbnail_number = 2
+figure, axes = plt.subplots(figsize=(5.4, 4.4), layout="constrained")
+for (name, defence), (colour, mark) in zip(
+    found.items(), (("black", "."), ("#0072B2", "o"), ("#D55E00", "x")), strict=True
+):
+    axes.plot(white_box.x, defence, mark, color=colour, fillstyle="none", label=name)
+axes.axline((0, 0), slope=1, color="0.8", zorder=0)
+axes.set(xlabel="defence of a target by the white box", ylabel="by queries alone", title="40 targets, 600 queries")
 axes.legend(frameon=False)
 plt.show()

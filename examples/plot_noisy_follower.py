@@ -46,4 +46,17 @@ for (name, (follower, radius)), colour in zip(runs.items(), ("#D55E00", "#56B4E9
     axes.semilogy(true_values, dash, color=colour, linewidth=width, label=name)
 axes.set(xlabel="step", ylabel="true F(x)", title="2 % noise on every answer")
 axes.legend(frameon=False)
+
+# %%
+# The follower itself: one entry of its answer along a line, asked again and again, and what it would be without noise.
+
+# sphinx_gallery_thumbnail_number = 2
+line = np.linspace(0.0, 1.0, 200)
+clean = np.array([reaction(t * goal)[0] for t in line])
+figure, axes = plt.subplots(figsize=(6.4, 3.8), layout="constrained")
+for _ in range(5):
+    axes.plot(line, clean + 0.02 * rng.standard_normal(200), ".", color="#D55E00", markersize=2)
+axes.plot(line, clean, color="black", linewidth=2, label="without noise")
+axes.set(xlabel="from x = 0 to the goal", ylabel="y[0]", title="what the followers answer, asked five times")
+axes.legend(frameon=False)
 plt.show()

@@ -10,11 +10,13 @@ ZOS does, so that in small games, late, ZOS catches up: see the next example for
 """
 
 import matplotlib.pyplot as plt
+import numpy as np
 
 import pzos
 from pzos.games import SecurityGame
 
-problem = SecurityGame.random(seed=1, targets=200).problem()
+game = SecurityGame.random(seed=1, targets=200)
+problem = game.problem()
 step = pzos.Diminishing(0.03)
 
 figure, axes = plt.subplots(figsize=(6.4, 3.8), layout="constrained")
@@ -25,4 +27,17 @@ for solver, colour in ((pzos.ZOS(step, radius=0.1), "black"), (pzos.PZOS(step, r
     axes.plot(result.trace["queries"], result.trace["value"], color=colour, label=name)
 axes.set(xlabel="queries to the attacker", ylabel="defender's cost F(x)", title=problem.name)
 axes.legend(frameon=False)
+
+# %%
+# The game itself: what the attacker spends on each target, before anything is defended and against the defence found.
+
+# sphinx_gallery_thumbnail_number = 2
+undefended, against = game.response(np.zeros(200)), game.response(result.best_x)
+order = np.argsort(-undefended)
+figure, axes = plt.subplots(figsize=(6.4, 3.8), layout="constrained")
+axes.bar(np.arange(200), undefended[order], 1.0, color="0.8", label="attack, nothing defended")
+axes.bar(np.arange(200), against[order], 1.0, color="#D55E00", alpha=0.7, label="attack on the defence")
+axes.step(np.arange(200), -result.best_x[order], color="#0072B2", where="mid", label="defence (downwards)")
+axes.set(xlabel="targets, the most attacked first", ylabel="effort")
+axes.legend(frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3, fontsize=9)
 plt.show()

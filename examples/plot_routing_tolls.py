@@ -27,4 +27,20 @@ right.axhline(0, color="0.8")
 dots = right.scatter(free, tolled - free, c=result.best_x, cmap="cividis", s=26)
 figure.colorbar(dots, ax=right, label="toll")
 right.set(xlabel="flow on the edge without tolls", ylabel="change with tolls", title="where the drivers went")
+
+# %%
+# The network: wide where many drive, and coloured by the toll.
+
+# sphinx_gallery_thumbnail_number = 2
+angles = 2 * np.pi * np.arange(game.vertices) / game.vertices
+places = np.stack([np.cos(angles), np.sin(angles)], axis=1)
+colours = plt.get_cmap("cividis_r")(result.best_x.clip(0) / result.best_x.max())
+figure, axes = plt.subplots(figsize=(5.4, 4.4), layout="constrained")
+for edge in range(game.edges):
+    look = {"arrowstyle": "-|>", "color": colours[edge], "connectionstyle": "arc3,rad=0.15", "shrinkA": 8, "shrinkB": 8,
+            "linewidth": 0.3 + 4.5 * tolled[edge] / tolled.max()}  # fmt: skip
+    axes.annotate("", places[game.head[edge]], places[game.tail[edge]], arrowprops=look)
+axes.plot(*places.T, "o", color="black", markersize=9)
+axes.set(xlim=(-1.2, 1.2), ylim=(-1.2, 1.2), aspect="equal", title="flow (width) and toll (dark: high)")
+axes.axis("off")
 plt.show()

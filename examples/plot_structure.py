@@ -10,11 +10,12 @@ structure by itself, so that here the declarations save a query or two; where an
 
 import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.colors import SymLogNorm
 from scipy.optimize import minimize
 
 import pzos
 from pzos.games import SecurityGame
-from pzos.games.derivatives import security_gradient
+from pzos.games.derivatives import security_gradient, security_jacobian
 from pzos.problem.structure import conserved, own_effect
 
 game = SecurityGame.random(seed=3, targets=50)
@@ -46,4 +47,20 @@ for ((name, (given, solver)), colour), dash in zip(
 axes.set(xlabel="queries to the attacker", ylabel="gap to the optimum", ylim=(1e-6, 1.5))
 axes.set_title("security game, 50 targets, the same budget for all")
 axes.legend(frameon=False, loc="center right", fontsize=9)
+
+# %%
+# What was declared, as the attacker's model has it: each column is what one more unit of defence of a target does to
+# the attack on all of them. It falls there (own effect), and what is saved goes elsewhere (conserved).
+
+# sphinx_gallery_thumbnail_number = 2
+jacobian = np.array([security_jacobian(game, result.best_x).transpose_times(row) for row in np.eye(50)])
+own = jacobian.diagonal()
+print(
+    f"own effects from {own.min():.2f} to {own.max():.2f}; columns add up to {np.abs(jacobian.sum(axis=0)).max():.0e}"
+)
+figure, axes = plt.subplots(figsize=(5.4, 4.4), layout="constrained")
+size = np.abs(jacobian).max()
+shown = axes.imshow(jacobian, cmap="RdBu", norm=SymLogNorm(1e-3 * size, vmin=-size, vmax=size))
+figure.colorbar(shown, ax=axes, label="change of the attack")
+axes.set(xlabel="target defended", ylabel="target attacked", title="how the attacker reacts")
 plt.show()

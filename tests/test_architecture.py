@@ -59,18 +59,44 @@ OUTSIDE = {
     "distributed": ("answers/cluster.py",),
     "numba": ("games/", "networks/"),
     "llvmlite": ("games/", "networks/"),
-    "scipy": ("problem/", "methods/", "stationarity/", "games/", "networks/", "experiments/", "base/threads.py"),
+    "scipy": (
+        "problem/",
+        "methods/",
+        "stationarity/",
+        "games/",
+        "networks/",
+        "experiments/",
+        "base/threads.py",
+        "integrations/scipy.py",
+    ),
     "threadpoolctl": ("base/threads.py",),
     "lazy_loader": ("__init__.py", "games/__init__.py", "networks/__init__.py", "stationarity/__init__.py"),
     "psutil": ("answers/", "durable/"),
     "jinja2": ("report/", "experiments/"),
+    "starlette": ("cli/dashboard.py",),
+    "uvicorn": ("cli/dashboard.py",),
     "aequilibrae": ("networks/simulators/aequilibrae.py",),
     "uxsim": ("networks/simulators/uxsim.py",),
+    "optuna": ("integrations/optuna.py",),
+    "openmatrix": ("networks/omx.py",),
+    "osmnx": ("networks/osm.py",),
     "libsumo": ("networks/simulators/sumo.py",),
     "sumo": ("networks/simulators/sumo.py",),
 }
 #: Of these even the rooms named above import only inside functions, so that nothing heavy comes with a module.
-LAZY_ONLY = ("jax", "torch", "matplotlib", "mpl_toolkits", "plotly", "rich", "pandas", "dask", "distributed")
+LAZY_ONLY = (
+    "jax",
+    "torch",
+    "matplotlib",
+    "mpl_toolkits",
+    "plotly",
+    "rich",
+    "pandas",
+    "dask",
+    "distributed",
+    "starlette",
+    "uvicorn",
+)
 
 LONGEST_MODULE = 600
 LONGEST_FUNCTION = 60

@@ -13,6 +13,7 @@ import numpy as np
 
 from pzos.answers.oracle import Oracle
 from pzos.base.checks import Faults
+from pzos.base.errors import InvalidInput
 from pzos.base.keys import Keys, Role
 from pzos.base.types import Query, Vector
 from pzos.games.cournot import CournotGame
@@ -27,6 +28,10 @@ from testbed.frank_wolfe import routing_by_frank_wolfe, security_by_frank_wolfe
 WhiteBox = Callable[[Vector], tuple[float, Vector]]
 Residuals = Callable[[Vector, Vector], Vector]
 _STARTS = 3
+
+
+class Unsuited(InvalidInput):
+    """A method is not made for a case; the message says what it needs."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from pzos.base.errors import InvalidInput
 from pzos.base.types import Matrix, Vector
-from testbed.cases import Case, Counter, Spent
+from testbed.cases import Case, Counter, Spent, Unsuited
 from testbed.methods import Method
 from testbed.peers import bounds, package, size
 
@@ -29,7 +28,7 @@ def dfo_ls(case: Case, queries: int, seed: int) -> list[float]:
     """Run DFO-LS on the residuals of the cost, where it is a sum of squares."""
     residuals = case.residuals
     if residuals is None:
-        raise InvalidInput(f"dfo-ls: {case.family}: expected a cost that is a sum of squares; leave this peer out")
+        raise Unsuited(f"dfo-ls: {case.family}: expected a cost that is a sum of squares; leave this peer out")
     solver = package("dfols", "DFO-LS")
     counter = Counter(case, queries)
 

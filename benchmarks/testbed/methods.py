@@ -7,13 +7,12 @@ from collections.abc import Callable
 
 import numpy as np
 
-from pzos.base.errors import InvalidInput
 from pzos.base.types import Vector
 from pzos.methods.memory import MemoryPZOS, SecantPZOS
 from pzos.methods.smoothing import PZOS, ZOS
 from pzos.methods.steps import Diminishing
 from pzos.methods.trust_region.subproblem import Region, bounds_of, minimise
-from testbed.cases import Case, Counter, Spent
+from testbed.cases import Case, Counter, Spent, Unsuited
 from testbed.related import RELATED
 from testbed.tuning import Grid, run_solver, tuned
 
@@ -69,7 +68,7 @@ def white_box(case: Case, queries: int, seed: int) -> list[float]:
 
     gradient = case.white_box
     if gradient is None:
-        raise InvalidInput(f"white-box: {case.family}: expected a game with a known Jacobian; leave this method out")
+        raise Unsuited(f"white-box: {case.family}: expected a game with a known Jacobian; leave this method out")
     counter, problem = Counter(case, queries), case.problem
     box = bounds_of(problem.domain, problem.x0.size)
 

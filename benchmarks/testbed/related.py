@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pzos.base.errors import InvalidInput, PzosError
+from pzos.base.errors import PzosError
 from pzos.methods.related import (
     GFM,
     PZOBO,
@@ -36,7 +36,7 @@ from pzos.methods.related import (
 from pzos.methods.solver import AnySolver
 from pzos.methods.steps import Power
 from pzos.problem.problem import Problem
-from testbed.cases import Case, Counter, Spent
+from testbed.cases import Case, Counter, Spent, Unsuited
 from testbed.tuning import SIZES, Grid, Setting, run_solver, same, tuned, tuning_cases
 
 Method = Callable[[Case, int, int], list[float]]
@@ -58,7 +58,7 @@ class Row(NamedTuple):
 def by_frank_wolfe(case: Case) -> Case:
     """Return the case with followers who answer by a Frank-Wolfe run; its values stay those of the exact ones."""
     if case.frank_wolfe is None:
-        raise InvalidInput(f"zo-stackelberg: {case.family}: expected a game with a model; leave this method out")
+        raise Unsuited(f"zo-stackelberg: {case.family}: expected a game with a model; leave this method out")
     old = case.problem
     return replace(case, problem=Problem(old.leader, case.frank_wolfe, old.x0, old.domain, old.sense, old.name))
 
@@ -153,7 +153,7 @@ def big_hype(case: Case, queries: int, seed: int) -> list[float]:
 def _hypergradient(case: Case, queries: int, alpha: float, beta: float) -> list[float]:
     gradient = case.white_box
     if gradient is None:
-        raise InvalidInput(f"big-hype: {case.family}: expected a game with a known Jacobian; leave this method out")
+        raise Unsuited(f"big-hype: {case.family}: expected a game with a known Jacobian; leave this method out")
     counter, x, project = Counter(case, queries), case.problem.x0, case.problem.domain.project
     with contextlib.suppress(Spent):
         for k in range(queries):

@@ -11,8 +11,9 @@ from pathlib import Path
 import numpy as np
 
 from pzos.base.checks import Faults
+from pzos.base.errors import MissingExtra
 from pzos.base.types import Matrix, Vector
-from testbed.cases import Case, make
+from testbed.cases import Case, Unsuited, make
 from testbed.composite_peers import COMPOSITE
 from testbed.methods import OURS, Method
 from testbed.peers import PEERS
@@ -26,6 +27,8 @@ LEVELS = (0.1, 0.01, 0.001)
 class Curve:
     """The best gap seen after each query of one run; ``failure`` says why a run broke off.
 
+    A method that is not made for the family, or not installed, is not ``suited``: that is no failure of its.
+
     Gaps are without noise, whatever the method saw. With noise our own methods are measured at the point they would
     return after each query, not at the best so far, which nobody could see; ``final`` is the gap at the end.
     """
@@ -37,6 +40,7 @@ class Curve:
     seconds: float
     failure: str = ""
     final: float = float("nan")
+    suited: bool = True
 
     def at(self, queries: int) -> float:
         """Return the gap after this many queries (the last one if the run ended before)."""
@@ -51,10 +55,12 @@ class Curve:
 def curve(case: Case, name: str, queries: int) -> Curve:
     """Run one method on one case. A peer that breaks is a result, shown with its message."""
     start = time.perf_counter()
-    failure = ""
+    failure, suited = "", True
     values: list[float] = []
     try:
         values = METHODS[name](case, queries, case.seed)
+    except (Unsuited, MissingExtra) as error:
+        failure, suited = str(error), False
     except (ArithmeticError, ValueError, RuntimeError, ImportError, AttributeError, TypeError) as error:
         failure = f"{type(error).__name__}: {error}"
     seconds = time.perf_counter() - start
@@ -62,7 +68,7 @@ def curve(case: Case, name: str, queries: int) -> Curve:
     gaps = [case.gap(value, first) for value in values]
     seen_only = case.clean is not case.problem.follower and name in OURS
     kept = np.asarray(gaps, dtype=np.float64) if seen_only else running_best(gaps)
-    return Curve(case.family, name, case.seed, kept, seconds, failure, gaps[-1] if gaps else np.nan)
+    return Curve(case.family, name, case.seed, kept, seconds, failure, gaps[-1] if gaps else np.nan, suited)
 
 
 def running_best(gaps: Sequence[float]) -> Vector:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import csv
 import runpy
 import subprocess
@@ -14,7 +15,7 @@ import pytest
 from pzos.base.errors import InvalidInput, NotConverged
 from pzos.games.routing import RoutingGame
 from pzos.games.security import SecurityGame
-from testbed import related
+from testbed import command, related, tuning
 from testbed.cases import Counter, Spent, answer, make
 from testbed.command import shown
 from testbed.frank_wolfe import routing_by_frank_wolfe, security_by_frank_wolfe
@@ -206,6 +207,26 @@ def test_the_command(tmp_path):
         rows = list(csv.DictReader(file))
     assert {row["method"] for row in rows} == {"default", "naive"}
     assert max(int(row["query"]) for row in rows) == 20
+
+
+def test_all_methods_run_on_both_games_in_one_go(capsys, monkeypatch):
+    """The small version: instead of a tuned method the first of its candidates, so that it takes seconds."""
+    monkeypatch.setattr(tuning, "_least_gap", lambda *_: 0.0)
+    tuning.tuned.cache_clear()
+    parser = argparse.ArgumentParser()
+    command.add_arguments(parser)
+    few = ["--families", "security-10", "routing-0.1", "--methods", "all", "--instances", "1", "--queries", "42"]
+    assert command.run(parser.parse_args(few)) == 0
+    out, err = capsys.readouterr()
+    rows = [line.split() for line in out.splitlines()[1:]]
+    wanted = {name for name in METHODS if installed(name)}
+    for family, inapplicable in (("security", set()), ("routing", {"dfo-ls"})):
+        ran = {row[2]: row[4] for row in rows if row[0] == family}
+        assert set(ran) == wanted - inapplicable
+        assert "-" not in ran.values()  # each has a gap to show
+    assert "FAILED" not in err
+    assert "left out: dfo-ls: routing lambda=0.1: expected a cost that is a sum of squares" in err
+    tuning.tuned.cache_clear()
 
 
 def test_the_command_names_what_it_does_not_know():

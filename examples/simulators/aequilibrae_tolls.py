@@ -14,8 +14,8 @@ import numpy as np
 
 import pzos
 from pzos.networks import generated_city
+from pzos.networks.search import optimise_tolls
 from pzos.networks.simulators.aequilibrae import AequilibraeFollower
-from pzos.networks.tolls import optimise_tolls
 
 QUERIES = 14
 

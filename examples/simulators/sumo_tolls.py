@@ -14,9 +14,9 @@ import numpy as np
 
 import pzos
 from pzos.networks import generated_city
+from pzos.networks.search import optimise_tolls
 from pzos.networks.simulators.sumo import SumoSimulator
 from pzos.networks.simulators.traffic import judge, simulated_toll_problem
-from pzos.networks.tolls import optimise_tolls
 
 # Step, radius and number of seeds were chosen on seeds 1000 to 1011; those below were not looked at for that.
 QUERIES, SEEDS, UNSEEN = 36, range(5), range(5000, 5012)

@@ -14,9 +14,9 @@ import numpy as np
 
 import pzos
 from pzos.networks import generated_city
+from pzos.networks.search import optimise_tolls
 from pzos.networks.simulators.traffic import advised_radius, judge, sensitivity, simulated_toll_problem
 from pzos.networks.simulators.uxsim import UxsimSimulator
-from pzos.networks.tolls import optimise_tolls
 
 # Step and radius were chosen on seeds 1000 to 1015; those below were not looked at for that.
 QUERIES, SEEDS, UNSEEN = 40, range(3), range(5000, 5012)

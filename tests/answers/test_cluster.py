@@ -23,6 +23,7 @@ import unreliable
 from durable_problem import bits
 from pzos.answers.cluster import DaskExecutor, Renewed, as_executor
 from pzos.base.errors import FollowerFailure, InvalidInput, PzosError
+from pzos.durable.log import read_study
 from unreliable import Noting, kinked
 
 PATIENCE = 120.0
@@ -133,6 +134,21 @@ class TestDask:
         assert solved(dask, Noting(tmp_path, "die", times=2)) == solved()
         os.kill(next(nanny.pid for nanny in cluster.workers.values() if nanny.pid), signal.SIGKILL)
         assert solved(dask) == solved()
+
+    @pytest.mark.parametrize("deaths", [0, 2])
+    def test_answers_in_any_order(self, dask: DaskExecutor, tmp_path: Path, deaths: int) -> None:
+        path, follower = tmp_path / "a.study", Noting(tmp_path, "die", times=deaths)
+        settings = {"queries": 12, "order": "told", "certificate": False, "progress": False}
+        result = pzos.solve(game(follower), executor=dask, path=path, **settings)
+        assert result.queries == 12
+        assert not result.failures
+        events = read_study(path).events
+        out = np.cumsum([1 if event.response is None else -1 for event in events])
+        assert out.max() == 2  # as many as there are workers
+        with ThreadPoolExecutor(1) as nobody:  # all is in the file
+            again = pzos.solve(game(follower), executor=nobody, path=path, **settings)
+        assert bits(again) == bits(result)
+        assert len(read_study(path).answers) == 12
 
     def test_retries_on_a_cluster(self, dask: DaskExecutor, tmp_path: Path) -> None:
         follower = Noting(tmp_path, "raise", times=2)

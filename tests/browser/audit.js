@@ -14,7 +14,10 @@
     const node = walker.currentNode, parent = node.parentElement;
     if (!node.data.trim() || !parent || ["SCRIPT", "STYLE", "NOSCRIPT"].includes(parent.tagName)) continue;
     let hidden = false;
-    for (let up = parent; up; up = up.parentElement) if (!seen(up)) hidden = true;
+    for (let up = parent; up; up = up.parentElement) {
+      const folded = up.tagName === "DETAILS" && !up.open && !up.querySelector(":scope > summary").contains(parent);
+      if (!seen(up) || folded) hidden = true;
+    }
     if (hidden) continue;
     const range = document.createRange();
     range.selectNodeContents(node);
@@ -72,7 +75,7 @@
   }
 
   /* 5. Every plot is drawn: axes, and traces with ink in them. */
-  const plots = [...document.querySelectorAll(".plotly-graph-div")];
+  const plots = [...document.querySelectorAll(".plotly-graph-div")].filter(plot => !plot.closest("details:not([open])"));
   for (const plot of plots) {
     const box = plot.getBoundingClientRect();
     const marks = [...plot.querySelectorAll(".scatterlayer path, .barlayer path")];

@@ -87,18 +87,34 @@ class Browser:
         heard: dict[str, Any] = json.loads(line)
         return heard
 
-    def open(self, path: Path, width: int, height: int, *, phone: bool = False) -> float:
-        """Open a file at a window size; return the seconds until it had loaded and drawn."""
+    def open(self, page: Path | str, width: int, height: int, *, phone: bool = False) -> float:
+        """Open a file or an address at a window size; return the seconds until it had loaded and drawn."""
         self.events.clear()
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=phone)
         start = time.monotonic()
-        self.call("Page.navigate", url=path.resolve().as_uri())
+        self.call("Page.navigate", url=page if isinstance(page, str) else page.resolve().as_uri())
+        self.settle()
+        return time.monotonic() - start
+
+    def settle(self) -> None:
+        """Wait until the page has loaded and is drawn."""
         while self.evaluate("document.readyState") != "complete" or "about:blank" in str(
             self.evaluate("location.href")
         ):
             time.sleep(0.02)
         self.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(1))))")
-        return time.monotonic() - start
+
+    def click(self, selector: str) -> None:
+        """Click what the selector finds, and wait for the page that this opens."""
+        self.evaluate("window.before = true")
+        self.evaluate(f"document.querySelector({json.dumps(selector)}).click()")
+        deadline = time.monotonic() + PATIENCE
+        while time.monotonic() < deadline:
+            with contextlib.suppress(RuntimeError):  # the page it was asked of is gone
+                if not self.evaluate("window.before === true"):
+                    break
+            time.sleep(0.02)
+        self.settle()
 
     def evaluate(self, script: str) -> Any:
         """Return the value of a JavaScript expression."""
@@ -107,8 +123,8 @@ class Browser:
             raise RuntimeError(str(answer["exceptionDetails"]))
         return answer["result"].get("value")
 
-    def complaints(self) -> list[str]:
-        """Return console errors and warnings, exceptions, failed loads, and requests that left the machine."""
+    def complaints(self, server: str = "about:") -> list[str]:
+        """Return console errors and warnings, exceptions, failed loads, and requests to others than ``server``."""
         self.evaluate("1")
         found = []
         for event in self.events:
@@ -121,7 +137,7 @@ class Browser:
                 found.append(f"log: {what['entry']['text']}")
             elif name == "Network.requestWillBeSent":
                 url = what["request"]["url"]
-                if not url.startswith(("file:", "data:", "blob:", "about:")):
+                if not url.startswith(("file:", "data:", "blob:", "about:", server)):
                     found.append(f"asked the network for {url}")
         return found
 

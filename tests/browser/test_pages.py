@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import re
 import struct
 import zlib
 from collections.abc import Iterator
@@ -23,7 +24,7 @@ pytestmark = pytest.mark.skipif(find() is None, reason="no Chromium is installed
 
 AUDIT = (Path(__file__).parent / "audit.js").read_text(encoding="utf-8")
 #: Page, plots drawn by plotly, pictures.
-PAGES = [("report", 8, 0), ("single", 5, 0), ("city", 7, 0), ("reproduction", 0, 4), ("reproduced", 0, 2)]
+PAGES = [("report", 3, 0), ("single", 1, 0), ("city", 4, 0), ("reproduction", 0, 4), ("reproduced", 0, 2)]
 SIZES = {"desk": (1280, 900, False), "phone": (390, 844, True)}
 
 
@@ -138,14 +139,43 @@ def test_nothing_to_complain_about(
     assert chromium.evaluate("document.documentElement.clientWidth") == width
 
 
-def test_the_buttons_switch_to_logarithmic_axes(chromium: Browser, single: Path) -> None:
+def test_the_buttons_draw_progress_against_seconds(chromium: Browser, single: Path) -> None:
     chromium.open(single, 1280, 900)
-    chromium.evaluate(
-        "document.querySelectorAll('#objective-queries .updatemenu-button')[1].dispatchEvent(new Event('click'))"
-    )
-    kind = chromium.evaluate("document.getElementById('objective-queries').layout.xaxis.type")
-    assert kind == "log"
+    chromium.evaluate("document.querySelectorAll('#progress .updatemenu-button')[1].dispatchEvent(new Event('click'))")
+    assert chromium.evaluate("document.getElementById('progress').layout.xaxis.title.text") == "seconds since the start"
     assert chromium.complaints() == []
+
+
+def test_what_is_folded_opens_and_is_drawn(chromium: Browser, report: Path) -> None:
+    chromium.open(report, 390, 844, phone=True)
+    chromium.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")
+    chromium.evaluate("new Promise(done => setTimeout(done, 300))")
+    seen = chromium.evaluate(AUDIT)
+    assert seen["complaints"] == []
+    assert seen["plots"] == 5  # step and radius of both studies are drawn when they are looked at
+    assert chromium.evaluate("document.querySelectorAll('#study-0 ~ .numbers tbody tr').length") > 0
+    assert "12 of 300, show all" in chromium.evaluate("document.body.textContent")
+    assert chromium.complaints() == []
+
+
+@pytest.mark.parametrize("name", ["single", "city"])
+def test_pages_can_be_read_in_the_dark(name: str, chromium: Browser, request: pytest.FixtureRequest) -> None:
+    path = request.getfixturevalue(name)
+    chromium.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "dark"}])
+    try:
+        chromium.open(path, 1280, 900)
+        assert chromium.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(22, 22, 22)"
+        assert chromium.evaluate(AUDIT)["complaints"] == []
+        assert chromium.complaints() == []
+    finally:
+        chromium.call("Emulation.setEmulatedMedia", features=[])
+
+
+@pytest.mark.parametrize("name", ["single", "city"])
+def test_a_report_is_printed_on_two_pages(name: str, chromium: Browser, request: pytest.FixtureRequest) -> None:
+    chromium.open(request.getfixturevalue(name), 1280, 900)
+    printed = base64.b64decode(chromium.call("Page.printToPDF", preferCSSPageSize=True)["data"])
+    assert 1 <= len(re.findall(rb"/Type\s*/Page\b", printed)) <= 2
 
 
 def test_the_table_of_claims_can_be_filtered(chromium: Browser, reproduction: Path) -> None:

@@ -119,8 +119,8 @@ def test_asked_told_asked_again_until_nothing_is_left(toml: Path, capsys: pytest
         capsys.readouterr()
         assert main(["tell", "answers.json"]) == 0
         said.append(capsys.readouterr().out)
-    assert said[0] == "3 answers taken, 0 known before; 1 steps taken, 3 queries are open\n"
-    assert said[2] == "1 answers taken, 0 known before; 2 steps taken, the study has ended\n"
+    assert said[0] == "3 answers taken, 0 known before; 1 step taken, open: 3 queries\n"
+    assert said[2] == "1 answer taken, 0 known before; 2 steps taken, the study has ended\n"
     assert main(["tell", "answers.json", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == {"taken": 0, "known": 1, "open": 0, "steps": 2, "done": True}
     assert main(["ask"]) == 0
@@ -244,3 +244,66 @@ def test_the_forms_of_a_batch_are_those_of_the_step(toml: Path, capsys: pytest.C
     assert main(["ask", "--count", "2", "--json"]) == 0
     assert [form["index"] for form in json.loads(capsys.readouterr().out)["queries"]] == [0, 1]
     assert main(["ask", "--count", "0"]) == 2
+
+
+NAMED = """
+[decisions]
+names = ["price", "tax"]
+units = "EUR"
+digits = 2
+[responses]
+names = ["cars", "trams"]
+units = ["cars/h", "trips/h"]
+"""
+
+
+@pytest.fixture
+def named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "by_hand_model.py").write_text(MODEL)
+    (tmp_path / "study.toml").write_text(STUDY + NAMED)
+    monkeypatch.chdir(tmp_path)
+    assert main(["init"]) == 0
+    assert main(["ask", "--out", "open.csv"]) == 0
+    return tmp_path
+
+
+def test_a_form_has_names_units_and_room_for_the_answers(named: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    head, first, *_ = (named / "open.csv").read_text().splitlines()
+    assert head == "step,index,purpose,x.price [EUR],x.tax [EUR],y.cars [cars/h],y.trams [trips/h]"
+    assert first == "0,0,iterate,1.0,2.0,,"  # digits are for people's eyes: what is asked is asked exactly
+    capsys.readouterr()
+    assert main(["ask", "--json"]) == 0
+    asked = json.loads(capsys.readouterr().out)
+    assert asked["decisions"] == ["price [EUR]", "tax [EUR]"]
+    assert asked["responses"] == ["cars [cars/h]", "trams [trips/h]"]
+
+
+def test_a_form_filled_in_is_read_by_its_names_in_any_order(named: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = list(csv.DictReader((named / "open.csv").read_text().splitlines()))
+    heads = ["index", "step", "y.trams [trips/h]", "y.cars [cars/h]", "x.tax [EUR]", "x.price [EUR]"]
+    filled = [row | {"y.cars [cars/h]": "10", "y.trams [trips/h]": row["index"]} for row in rows]
+    lines = [",".join(heads), *(",".join(row[head] for head in heads) for row in filled)]
+    (named / "back.csv").write_text("\n".join(lines))
+    assert main(["tell", "back.csv"]) == 0
+    assert [row.y.tolist() for row in read_study(named / "study.study").answers] == [
+        [10.0, 0.0],
+        [10.0, 1.0],
+        [10.0, 2.0],
+    ]
+    assert main(["export", "study.study", "all.csv"]) == 0
+    exported = (named / "all.csv").read_text().splitlines()[0]
+    assert exported.endswith("x.price [EUR],x.tax [EUR],y.cars [cars/h],y.trams [trips/h]")
+    from pzos.answers.table import Answers
+
+    for table in (Answers.open(named / "all.csv"), Answers.open(named / "study.study")):
+        assert [str(column) for column in table.responses] == ["cars [cars/h]", "trams [trips/h]"]
+
+
+@pytest.mark.parametrize("head", ["y.cars [cars/day]", "y.carts [cars/h]"])
+def test_an_answer_in_another_unit_or_of_another_name_is_refused(
+    head: str, named: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (named / "back.csv").write_text(f"step,index,{head},y.trams [trips/h]\n0,0,1,2\n")
+    assert main(["tell", "back.csv"]) == 2
+    assert f"column '{head}' is none of y.cars [cars/h], y.trams [trips/h]" in capsys.readouterr().err
+    assert read_study(named / "study.study").answers == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import os
 import signal
 import sqlite3
@@ -98,7 +99,7 @@ def test_more_seeds_are_computed_from_the_same_store_and_judged_together(program
     out = tmp_path / "out"
     one = reproduce(program, "routing_scatter", "--quick", "--out", str(out))
     assert one.stdout.startswith(
-        "6 runs computed, 1 figures drawn; 0 of 9 claims of the paper hold, 0 do not, 9 are too"
+        "6 runs computed, 1 figure drawn; 0 of 9 claims of the paper hold, 0 do not, 9 are too"
     )
     picture = (out / "routing_scatter.png").read_bytes()
     two = reproduce(program, "routing_scatter", "--quick", "--seeds", "2", "--out", str(out))
@@ -127,6 +128,24 @@ def test_the_page_is_self_contained(program: Path, tmp_path: Path) -> None:
     assert "https://" not in page
     assert "pzos reproduce goldstein --quick" in page
     assert "holds" in page
+
+
+def test_runs_that_diverge_are_said_on_the_page_and_end_nothing(tmp_path: Path) -> None:
+    """Both instances of this seed send ZOS with the larger step to where no equilibrium can be computed."""
+    program = tmp_path / "reproduce.py"
+    text = PROGRAM.replace("instances=3, steps=60, bold_instances=1", "instances=2, bold_instances=2")
+    program.write_text(text.replace("command.QUICK =", 'd._FAMILY_OFFSET["routing"] += 33\ncommand.QUICK ='))
+    out = tmp_path / "out"
+    done = reproduce(program, "routing", "--quick", "--seed", "4", "--jobs", "1", "--out", str(out))
+    assert done.returncode == 0, done.stderr
+    sentence = (
+        "ZOS on routing games, with the larger step: 2 of 2 runs diverged to where no equilibrium can be computed "
+        "(seeds [4500033, 4500034])"
+    )
+    assert f"\n{sentence}, and count as the worst from there on\n" in done.stdout
+    assert json.loads((out / "routing.json").read_text())["diverged"] == [sentence]
+    assert sentence in (out / "index.html").read_text()
+    assert "2 of 2, 2 of them to where no equilibrium can be computed" in (out / "claims.csv").read_text()
 
 
 @pytest.mark.parametrize(

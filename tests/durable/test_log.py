@@ -254,7 +254,7 @@ def test_a_lost_header_is_written_anew_once_the_answers_prove_to_fit(study_file:
     game, saved = problem(), tmp_path / "saved.study"
     with pytest.raises(pzos.DamagedStudy, match="no header and 16 answers are intact"):
         opened(study_file)
-    assert recover(study_file, saved) == (16, False)
+    assert recover(study_file, saved)[:2] == (16, False)
     with pytest.raises(pzos.DifferentStudy, match=r"query 0\.1"):
         opened(saved, game, seed=8)
     for _ in range(2):
@@ -271,7 +271,7 @@ def test_gaps_are_asked_again_and_later_answers_used(study_file: Path, tmp_path:
     before = study_file.read_bytes()
     with pytest.raises(pzos.DamagedStudy, match=rf"byte {spans[1][0]} .*the header and 14 answers are intact"):
         opened(study_file)
-    assert recover(study_file, tmp_path / "saved.study") == (14, True)
+    assert recover(study_file, tmp_path / "saved.study")[:2] == (14, True)
     assert study_file.read_bytes() == before
     game = problem()
     with opened(tmp_path / "saved.study", game) as study:

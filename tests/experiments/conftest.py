@@ -30,5 +30,5 @@ def computed(tmp_path_factory: pytest.TempPathFactory) -> Callable[[], Context]:
     }  # fmt: skip
     security = TINY.security.runs(0, (*TINY.security.base(), *TINY.security.bold()))
     specs = [*security, *routing.runs(0, tuple(sorted(variants, key=repr)))]
-    compute_missing(specs, store, jobs=1)
+    compute_missing(specs, store)
     return lambda: Context(TINY, 0, folder, store)

@@ -45,6 +45,21 @@ def test_the_step_is_conservative_if_a_larger_one_helps_pzos_and_upsets_zos() ->
     assert gain.number == pytest.approx(1.5)
 
 
+def test_runs_that_diverge_are_counted_as_the_worst_and_named() -> None:
+    base, theirs = made_runs("PZOS", SLOW), -SLOW[:40]
+    theirs[3, -1] = -np.inf
+    pair = made_pair(FAST[:40], theirs)
+    assert (pair.theirs[3, -1], pair.ours[3].max()) == (0.0, 1.0)
+    assert np.isfinite([pair.ours, pair.theirs]).all()
+    unstable = routing._step_claims(base, pair)[1]
+    assert unstable.found == "40 of 40, 1 of them to where no equilibrium can be computed"
+    assert unstable.number == 1.0
+    larger = FAST[:40].copy()
+    larger[:25, -1] = -np.inf  # more than half of the runs: the median is as bad as can be
+    gain = routing._step_claims(base, made_pair(larger, SLOW[:40]))[0]
+    assert (gain.number, gain.verdict) == (-np.inf, "does not hold")
+
+
 def test_the_gap_of_the_scatter_is_read_as_a_ratio() -> None:
     """High dimensions are low for both: the difference shrinks while the ratio grows."""
     runs = made_runs("PZOS", np.zeros((120, 2)))

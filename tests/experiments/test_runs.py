@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from pzos.base.errors import InvalidInput
+from pzos.answers.workers import Workers
+from pzos.base.errors import FollowerFailure, InvalidInput, NotConverged
 from pzos.experiments import runs as experiment
 from pzos.experiments.descriptions import RunSpec, Variant
-from pzos.experiments.runs import CountingDomain, RunOutcome, RunStore, WatchedFollower, compute_missing, execute
+from pzos.experiments.runs import CountingDomain, RunOutcome, RunStore, compute_missing, execute
 from pzos.games import SecurityGame
 from pzos.problem.follower import batched
 from pzos.problem.sets import Nonnegative, Whole
@@ -49,14 +51,39 @@ def test_projections_that_move_are_counted() -> None:
     assert domain.faults(2) == Nonnegative().faults(2)
 
 
-def test_answers_that_leave_budget_are_counted() -> None:
-    follower = WatchedFollower(batched(lambda rows: rows), budget=3.0)
-    follower.respond_all([np.array([1.0, 2.0]), np.array([1.0, 1.0])])
-    follower.respond(np.array([0.0, 0.5]), None)
-    assert follower.slack == 2
-    unlimited = WatchedFollower(batched(lambda rows: rows), budget=np.inf)
-    unlimited.respond_all([np.zeros(2)])
-    assert unlimited.slack == 0
+@pytest.mark.parametrize(("share", "slack"), [(0.5, 0), (50.0, 9)])
+def test_answers_that_leave_budget_are_counted(share: float, slack: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    game = SecurityGame.random(0, targets=5, budget_share=share)
+    monkeypatch.setattr(experiment.SecurityGame, "random", lambda *_, **__: game)
+    outcome = execute(RunSpec("security", 0, 0, 5, 0.05, 3, Variant("ZOS", radius=0.1)))
+    assert outcome.slack_answers == slack + (slack > 0)  # two probes and the iterate a step, and the last iterate
+
+
+DIVERGING = RunSpec("routing", 33, 4_500_033, 0, 1.05, 150, Variant("ZOS", bold=True))
+
+
+def test_a_run_that_diverges_is_a_result_and_the_worst() -> None:
+    """Its tolls grow to millions, where no equilibrium can be certified: that ends the run, not the reproduction."""
+    outcome = execute(DIVERGING)
+    reached = np.isfinite(outcome.values)
+    last = int(reached.sum())
+    assert 1 < last < 150
+    assert reached[:last].all()
+    assert (outcome.values[last:] == -np.inf).all()  # revenue is maximised
+    assert outcome.values.shape == (151,)
+    assert np.isfinite(outcome.gradient_norms_squared).sum() == last
+    assert np.isnan(outcome.gradient_norms_squared[last:]).all()
+
+
+@pytest.mark.parametrize("error", [ValueError("a bug"), NotConverged("at x0 already")])
+def test_a_follower_that_fails_otherwise_is_an_error(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(_: np.ndarray) -> np.ndarray:
+        raise error
+
+    problem = replace(SecurityGame.random(0, targets=5).problem(), follower=batched(fails))
+    monkeypatch.setattr(experiment, "_problem", lambda spec: (problem, np.inf))
+    with pytest.raises(FollowerFailure, match=str(error)):
+        execute(RunSpec("security", 0, 0, 5, 0.05, 3, Variant("ZOS", radius=0.1)))
 
 
 OUTCOME = RunOutcome(np.array([1.0, np.pi, -0.0]), np.array([1e-300, 2.0]), 3, 4, 5)
@@ -100,11 +127,11 @@ def store(tmp_path: Path):
 def test_only_what_is_missing_is_computed_the_longest_first(store: RunStore, monkeypatch: pytest.MonkeyPatch) -> None:
     done: list[RunSpec] = []
     monkeypatch.setattr(experiment, "execute", lambda spec: done.append(spec) or OUTCOME)
-    assert compute_missing([*SPECS, *SPECS], store, jobs=1) == 2
+    assert compute_missing([*SPECS, *SPECS], store) == 2
     assert done == SPECS[::-1]
-    assert compute_missing(SPECS, store, jobs=1) == 0
+    assert compute_missing(SPECS, store) == 0
     more = RunSpec("routing", 0, 0, 0, 0.7, 2, Variant("ZOS"))
-    assert compute_missing([*SPECS, more], store, jobs=1) == 1
+    assert compute_missing([*SPECS, more], store) == 1
     assert done[2:] == [more]
 
 
@@ -113,9 +140,10 @@ def test_where_a_run_is_computed_changes_no_bit(where: str, store: RunStore) -> 
     expected = [execute(spec) for spec in SPECS]
     if where == "executor":
         with ThreadPoolExecutor(2) as executor:
-            compute_missing(SPECS, store, jobs=1, executor=executor)
+            compute_missing(SPECS, store, executor)
     else:
-        compute_missing(SPECS, store, jobs=2)
+        with Workers(2) as workers:
+            compute_missing(SPECS, store, workers)
     for found, own in zip(store.load(spec.key for spec in SPECS), expected, strict=True):
         assert found.values.tobytes() == own.values.tobytes()
         assert found.gradient_norms_squared.tobytes() == own.gradient_norms_squared.tobytes()
@@ -130,15 +158,15 @@ def test_a_run_that_fails_ends_the_others_and_keeps_what_is_done(store: RunStore
 
     monkeypatch.setattr(experiment, "execute", fails)
     with pytest.raises(RuntimeError, match="out of order"):
-        compute_missing(SPECS, store, jobs=1)
+        compute_missing(SPECS, store)
     assert store.finished() == {SPECS[1].key}
 
 
 def test_a_bar_is_shown_on_a_terminal_only(store: RunStore, monkeypatch, capsys) -> None:
     pytest.importorskip("rich", reason="needs the extra 'cli'")
     monkeypatch.setattr(experiment, "execute", lambda spec: OUTCOME)
-    compute_missing(SPECS[:1], store, jobs=1)
+    compute_missing(SPECS[:1], store)
     assert capsys.readouterr().err == ""
     monkeypatch.setattr(experiment.sys.stderr, "isatty", lambda: True, raising=False)
-    compute_missing(SPECS, store, jobs=1)
+    compute_missing(SPECS, store)
     assert "1/1" in capsys.readouterr().err

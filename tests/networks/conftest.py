@@ -15,6 +15,8 @@ STEMS = {
     "SiouxFalls": ("SiouxFalls", {}),
     "Eastern-Massachusetts": ("EMA", {}),
     "Anaheim": ("Anaheim", {}),
+    "Winnipeg": ("Winnipeg", {}),
+    "Terrassa-Asymmetric": ("Terrassa-Asym", {}),
     "Chicago-Sketch": ("ChicagoSketch", {"toll_factor": 0.02, "distance_factor": 0.04}),
 }
 

@@ -15,7 +15,8 @@ from pzos.networks import (
     Network,
     toll_report,
 )
-from pzos.networks.objectives import TollSetting
+from pzos.networks.objectives import TollSetting, drives_plausibly
+from pzos.networks.tariffs import tariff
 
 
 @pytest.mark.parametrize("objective", ["revenue", "travel_time", "emissions", "toll_squares",
@@ -111,11 +112,11 @@ def test_emissions_by_hand() -> None:
     network = Network.from_arrays(
         [0], [1], Latency.affine([2.0], 0.0), Demand.from_list([0], [1], [10.0]), length=[1.0]
     )
-    setting = TollSetting(network, np.array([0]))
-    assert setting.drives_plausibly()
+    setting = TollSetting(network, tariff(network, [0]))
+    assert drives_plausibly(network)
     part = setting.emissions(np.zeros(1), np.array([10.0]))
     assert part.value == pytest.approx(10.0 * 0.2038 * 2.0 * np.exp(0.7962 / 2.0))
-    assert not TollSetting(replace(network, length=np.zeros(1)), np.array([0])).drives_plausibly()
+    assert not drives_plausibly(replace(network, length=np.zeros(1)))
 
 
 def test_leaders_and_leader_values_are_taken_as_they_are(city: Network) -> None:

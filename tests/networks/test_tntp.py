@@ -310,3 +310,78 @@ def test_own_latencies_do_not_fit_the_format(tmp_path: Path, city: Network) -> N
     own = replace(city, latency=city.latency.with_own(lambda link, flow: flow, lambda link, flow: 1.0))
     with pytest.raises(InvalidInput, match="expected BPR or affine latencies; TNTP knows no others"):
         write_tntp(own, tmp_path / "net", tmp_path / "trips")
+
+
+# ---- other numbers, other columns, declared totals -------------------------------------------------------------------
+
+NAMED = """<NUMBER OF ZONES> 3
+<NUMBER OF NODES> 3
+<NUMBER OF LINKS> 3
+<END OF METADATA>
+\t700\t90\t10\t1\t2\t0.15\t4\t0\t0\t1\t;
+\t90\t1000001\t10\t1\t3\t0.15\t4\t0\t0\t1\t;
+\t1000001\t700\t10\t0\tinf\t0.15\t4\t0\t0\t1\t;
+"""
+NAMED_TRIPS = "<TOTAL OD FLOW> 5\n<END OF METADATA>\nOrigin 700\n 1000001 : 5.0;\n"
+
+
+def test_nodes_may_have_numbers_of_their_own(tmp_path: Path) -> None:
+    network = read_tntp(*written(tmp_path, NAMED, NAMED_TRIPS, "Node X Y\n90 1 2 ;\n700 3 4;\n"))
+    assert network.node_ids.tolist() == [700, 1000001, 90]  # zones come first
+    assert (network.zones, network.first_thru) == (2, 0)
+    assert network.link_number((90, 1000001)) == 1
+    assert network.latency.base.tolist() == [2, 3, 0]  # a connector of length 0 takes no time
+    assert network.assign().flow.tolist() == [5, 5, 0]
+    np.testing.assert_array_equal(network.coordinates, [[3, 4], [np.nan, np.nan], [1, 2]])
+    closed = read_tntp(*written(tmp_path, NAMED.replace("<END", "<FIRST THRU NODE> 100\n<END"), NAMED_TRIPS))
+    assert (closed.node_ids[0], closed.first_thru) == (90, 1)
+    assert "zone '2': expected a node of the network" in message(tmp_path, NAMED, NAMED_TRIPS.replace("700", "2"))
+    # a cell that tabs leave empty does not shift the others
+    network = read_tntp(*written(tmp_path, NAMED.replace("inf", ""), NAMED_TRIPS))
+    assert network.latency.base.tolist() == [2, 3, 0]
+    assert "free-flow time inf" in message(tmp_path, NAMED.replace("\t3\t0.15", "\t\t0.15"), NAMED_TRIPS)
+
+
+def test_flows_are_written_by_the_names_of_the_nodes(tmp_path: Path) -> None:
+    state = read_tntp(*written(tmp_path, NAMED, NAMED_TRIPS)).assign()
+    write_tntp_flow(state, tmp_path / "flow.tntp")
+    assert "700\t90\t5.0" in (tmp_path / "flow.tntp").read_text()
+    np.testing.assert_array_equal(read_tntp_flow(tmp_path / "flow.tntp", state.network)[0], state.flow)
+
+
+def test_other_columns_are_named_by_the_user(tmp_path: Path) -> None:
+    rows = ["1 2 7.5 900 k 2.5 3", "2 1 7.5 800 k 2.5 3"]
+    tags = ["<NUMBER OF ZONES> 2", "<NUMBER OF NODES> 2", "<NUMBER OF LINKS> 2", "<END OF METADATA>"]
+    paths = written(tmp_path, "\n".join([*tags, *rows]) + "\n", TRIPS)
+    network = read_tntp(
+        *paths, columns=["init_node", "term_node", "Length", "capacity", "-", "free_flow_time", "lanes"]
+    )
+    assert network.latency.capacity.tolist() == [900, 800]
+    assert network.latency.b.tolist() == [0.15, 0.15]
+    assert network.length.tolist() == [7.5, 7.5]
+    assert read_tntp(*paths, columns=["to", "from", "-", "capacity", "-", "fftt"]).head.tolist() == [0, 1]
+    with pytest.raises(InvalidInput, match="capacity is missing"):
+        read_tntp(*paths, columns=["init node", "term node", "free-flow time"])
+    with pytest.raises(InvalidInput, match="each name once"):
+        read_tntp(*paths, columns=["from", "to", "capacity", "capacity", "fftt"])
+    with pytest.raises(InvalidInput, match="7 columns: expected"):
+        read_tntp(*paths, columns=["from", "to", "capacity", "fftt", *"-----"])
+
+
+def test_a_trips_file_cut_short_is_refused(tmp_path: Path) -> None:
+    trips = TRIPS.replace("9.0\n<END", "13.0\n<END")  # with those from a zone to itself
+    assert read_tntp(*written(tmp_path, NET, trips)).demand.total == 9.0
+    short = TRIPS.replace("2 :   9.0", "2 :   4.0")
+    told = message(tmp_path, NET, short)
+    assert "Small_trips.tntp:2: <TOTAL OD FLOW> 9, but the trips that follow add up to 8" in told
+    assert "cut short" in told
+    assert read_tntp(*written(tmp_path, NET, short), strict=False).demand.total == 4.0
+
+
+def test_munich_is_read(tntp) -> None:
+    folder = tntp("SiouxFalls", "net").parents[1] / "Munich"
+    if not folder.is_dir():
+        pytest.skip("no Munich among the public networks here")
+    network = read_tntp(folder / "munich_net.tntp", folder / "munich_trips.tntp")
+    assert (network.nodes, network.links) == (742, 1872)
+    assert network.node_ids.min() == 73469

@@ -83,7 +83,7 @@ def test_a_leader_cannot_move_the_iterate_by_accident() -> None:
             x -= 1.0
         return float(x @ x)
 
-    task = pzos.Problem(pzos.leader_from_functions(careless, cost_x, cost_y), response, START)
+    task = pzos.Problem(pzos.leader_from_functions(careless, lambda x, y: 2 * x, lambda x, y: 0 * y), response, START)
     with pytest.raises(ValueError, match="read-only"):
         pzos.solve(task, pzos.PZOS(), steps=3)
     with pytest.raises(ValueError, match="read-only"):
@@ -126,6 +126,13 @@ def test_check_leader_finds_the_wrong_entry(which: str, entry: int) -> None:
     assert [(w.gradient, w.entry) for w in report.wrong] == [(which, entry)]
     assert report.wrong[0].claimed - report.wrong[0].measured == pytest.approx(0.01, rel=1e-5)
     assert f"{which}[{entry}]: the leader says" in repr(report)
+
+
+def test_check_leader_does_not_blame_the_rounding_of_a_large_cost() -> None:
+    large = pzos.leader_from_functions(
+        lambda x, y: float(3.7e7 + y.sum() + 1e-3 * (x @ x)), lambda x, y: 2e-3 * x, lambda x, y: np.ones(y.size)
+    )
+    assert pzos.check_leader(large, np.linspace(1e-5, 1e-3, 50), np.linspace(0.1, 1e3, 50))
 
 
 def test_check_leader_shortens_a_long_list_and_samples_long_gradients() -> None:

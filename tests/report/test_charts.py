@@ -13,7 +13,7 @@ import pzos
 from instances import problem
 from pzos.base.errors import MissingExtra
 from pzos.report import charts
-from pzos.report.story import EMPTY, Curve, Motion, RoadMap, Story, story_of
+from pzos.report.story import EMPTY, Curve, Motion, Point, RoadMap, Story, story_of
 
 pytest.importorskip("plotly", reason="needs the extra 'report'")
 
@@ -27,33 +27,60 @@ def traces(figure) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     return {trace.name: (np.asarray(trace.x), np.asarray(trace.y)) for trace in figure.data}
 
 
-@pytest.mark.parametrize("against", ["queries", "seconds"])
-def test_the_objective_is_drawn_against_what_it_cost(story: Story, against: str) -> None:
-    drawn = traces(charts.objective([story], against))
-    np.testing.assert_array_equal(drawn["at the iterate"][0], getattr(story.curve, against))
-    np.testing.assert_array_equal(drawn["at the iterate"][1], story.curve.values)
-    np.testing.assert_array_equal(drawn["best so far"][1], np.minimum.accumulate(story.curve.values))
+def test_progress_is_how_far_F_is_from_the_best_on_a_log_axis(story: Story) -> None:
+    figure = charts.progress([story])
+    drawn = traces(figure)
+    above = story.curve.values - story.curve.values.min()
+    assert figure.layout.yaxis.type == "log"
+    np.testing.assert_array_equal(drawn["at each point"][0], story.curve.queries)
+    np.testing.assert_array_equal(drawn["at each point"][1], np.maximum(above, 0.5 * above[above > 0].min()))
+    np.testing.assert_array_equal(figure.data[1].customdata, np.minimum.accumulate(story.curve.values))  # F on hover
+    buttons = figure.layout.updatemenus[0].buttons
+    assert [button.label for button in buttons] == ["queries", "seconds"]
+    np.testing.assert_array_equal(buttons[1].args[0]["x"][0], story.curve.seconds)
+
+
+@pytest.mark.parametrize("values", [[2.0], [2.0, 2.0], [2.0, 2.0 + 1e-15]])
+def test_progress_is_never_an_empty_log_axis(story: Story, values: list[float]) -> None:
+    many = np.arange(float(len(values)))
+    figure = charts.progress([replace(story, curve=Curve(many, many, np.array(values)))])
+    assert figure.layout.yaxis.type == "linear"
+    assert figure.data[1].mode == "lines+markers"  # a single point is seen as well
+    np.testing.assert_array_equal(figure.data[0].y, values)
+
+
+def test_progress_of_a_maximum_is_below_the_best(story: Story) -> None:
+    figure = charts.progress([replace(story, sense="max", curve=Curve(np.arange(3.0), np.arange(3.0), np.arange(3.0)))])
+    assert figure.layout.yaxis.title.text == "value below the best"
+    assert figure.data[1].y.tolist() == [2.0, 1.0, 0.5]  # the best itself stands at the foot of the axis
+
+
+def test_studies_of_one_problem_are_measured_from_the_best_of_all(story: Story) -> None:
+    worse = replace(story, name="worse", curve=story.curve._replace(values=story.curve.values + 1.0))
+    figure = charts.progress([story, worse])
+    assert figure.data[3].y.min() == pytest.approx(1.0)
+    other = replace(worse, asked=(("problem", "another"),))
+    assert charts.progress([story, other]).data[3].y.min() < 0.1
 
 
 def test_several_studies_are_told_apart_by_name_colour_and_dash(story: Story) -> None:
     many = [replace(story, name=f"study {number}") for number in range(9)]
-    figure = charts.objective(many, "queries")
+    figure = charts.progress(many)
     named = [trace for trace in figure.data if trace.showlegend is not False]
     assert [trace.name for trace in named] == [one.name for one in many]
     assert len({(trace.line.color, trace.line.dash) for trace in named}) == 9
-    assert figure.layout.height > charts.objective(many[:1], "queries").layout.height  # room for the legend
+    assert figure.layout.height > charts.progress(many[:1]).layout.height  # room for the legend
 
 
 def test_what_is_not_known_is_not_drawn(story: Story) -> None:
     bare = replace(
-        story, curve=Curve(EMPTY, EMPTY, EMPTY), motion=Motion(EMPTY, EMPTY, "step", EMPTY), ledger={}, before=EMPTY
+        story, curve=Curve(EMPTY, EMPTY, EMPTY), motion=Motion(EMPTY, EMPTY, "step", EMPTY), ledger={}, points=()
     )
-    assert charts.objective([bare], "queries") is None
+    assert charts.progress([bare]) is None
     assert charts.motion(bare) is None
-    assert charts.ledger(bare) is None
     assert charts.decision(bare) is None
     assert charts.charts([bare]) == {}
-    assert set(traces(charts.objective([bare, story], "queries"))) == {"small", "at the iterate"}
+    assert set(traces(charts.progress([bare, story]))) == {"small", "at each point"}
 
 
 def test_steps_and_radii_that_a_log_axis_cannot_show_are_left_out(story: Story) -> None:
@@ -68,16 +95,17 @@ def test_steps_and_radii_that_a_log_axis_cannot_show_are_left_out(story: Story) 
     assert charts.motion(replace(story, motion=narrow)).layout.yaxis.dtick == "D2"
 
 
-def test_the_ledger_has_a_bar_with_its_count_for_everything_that_happened(story: Story) -> None:
-    (bars,) = charts.ledger(replace(story, ledger={"probes": 1200, "failed": 0, "monitoring": 3})).data
-    assert list(bars.y) == ["monitoring", "probes"]  # plotly draws upwards: the first comes out on top
-    assert list(bars.text) == ["3", "1,200"]
+def test_many_decisions_are_drawn_with_whole_ticks(story: Story) -> None:
+    assert charts.decision(story) is None  # the table shows all five
+    start, best = (Point(name, np.arange(30.0) + k, EMPTY, 0.0) for k, name in enumerate(("start", "best")))
+    figure = charts.decision(replace(story, points=(start, best), decisions=pzos.Columns(units="EUR", digits=1)))
+    np.testing.assert_array_equal(traces(figure)["best"][1], best.x)
+    assert figure.data[1].text[3] == "x[3] [EUR]: 4.0"
+    assert figure.layout.xaxis.dtick == 5
 
 
-def test_the_decision_is_drawn_before_and_after(story: Story) -> None:
-    drawn = traces(charts.decision(story))
-    np.testing.assert_array_equal(drawn["before"][1], story.before)
-    np.testing.assert_array_equal(drawn["after"][1], story.after)
+def test_ticks_of_numbered_entries_are_whole() -> None:
+    assert [charts.whole_ticks(size) for size in (1, 3, 13, 30, 61, 300, 39018)] == [1, 1, 2, 5, 10, 50, 10000]
 
 
 ROADS = RoadMap(
@@ -99,15 +127,16 @@ def test_the_map_shows_flow_by_width_and_tolls_by_colour() -> None:
 
 
 def test_every_chart_has_a_name_and_no_text_can_end_its_script(story: Story) -> None:
-    nasty = replace(story, name="</script><b>", roads=ROADS, labels=("</script>",) * story.before.size)
+    points = tuple(point._replace(x=np.arange(20.0)) for point in story.points)
+    named = pzos.Columns([f"</script>{at}" for at in range(20)])
+    nasty = replace(story, name="</script><b>", roads=ROADS, points=points, decisions=named)
     drawn = charts.charts([nasty, story])
-    names = ["objective-queries", "objective-seconds", "motion-0", "ledger-0", "decision-0", "map-before-0"]
-    assert list(drawn) == [*names, "map-after-0", "motion-1", "ledger-1", "decision-1"]
+    assert list(drawn) == ["progress", "decision-0", "motion-0", "map-before-0", "map-after-0", "motion-1"]
     for name, chart in drawn.items():
         assert chart.name == name
         assert "<" not in chart.json
         assert json.loads(chart.json)["layout"]["height"] == chart.height > 0
-    assert json.loads(drawn["objective-queries"].json)["data"][1]["name"] == "</script><b>"
+    assert json.loads(drawn["progress"].json)["data"][1]["name"] == "</script><b>"
 
 
 def test_without_plotly_the_extra_is_named(story: Story, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -37,6 +39,16 @@ def test_axes_are_labelled_and_the_file_is_written(tmp_path):
     assert figure.axes[0].get_xlabel() == "queries to the followers"
     assert figure.axes[0].get_ylabel() == "F(x)"
     assert (tmp_path / "result.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_long_title_is_not_cut():
+    result = solve(small_problem(), PZOS(), steps=1)
+    figure = replace(result, problem="tolls on " + "very " * 40 + "many links").plot()
+    figure.canvas.draw()
+    box = figure.axes[0].title.get_window_extent()
+    assert box.x0 >= 0
+    assert box.x1 <= figure.bbox.width
+    assert "many links" in figure.axes[0].get_title()
 
 
 def test_without_matplotlib_the_extra_is_named(monkeypatch):

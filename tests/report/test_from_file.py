@@ -19,7 +19,9 @@ def test_the_file_alone_tells_who_asked_what_and_where_the_queries_went(study: P
     assert story.ledger == {"at the iterate": 8, "probes": 16, "monitoring": 1}
     assert sum(story.ledger.values()) == len(read_contents(study).rows)
     assert ("solver", "PZOS(step=0.05, radius=0.1, batch=1)") in story.method
-    np.testing.assert_array_equal(story.before, START)
+    assert [point.name for point in story.points] == ["first point asked about", "last point asked about"]
+    np.testing.assert_array_equal(story.points[0].x, START)
+    np.testing.assert_array_equal(story.points[0].y, problem().follower.respond(START, None))
     assert story.curve.values.size == 0
     assert "--problem" in story.missing[0]
     np.testing.assert_allclose(story.motion.radius[:-1], 0.1, rtol=1e-12)
@@ -30,6 +32,8 @@ def test_with_the_problem_F_is_computed_from_the_stored_answers(study: Path) -> 
     result = pzos.solve(problem(), SOLVER, steps=8)
     np.testing.assert_array_equal(story.curve.values, result.trace["value"])
     np.testing.assert_array_equal(story.curve.queries, [1, 4, 7, 10, 13, 16, 19, 22, 24])
+    assert story.points[-1].value == result.best_value
+    np.testing.assert_array_equal(story.points[-1].x, result.best_x)
 
 
 def test_with_the_solver_as_well_the_trace_is_the_runs_own(study: Path) -> None:
@@ -37,7 +41,7 @@ def test_with_the_solver_as_well_the_trace_is_the_runs_own(study: Path) -> None:
     result = pzos.solve(problem(), SOLVER, steps=8)
     for name, column in (("values", "value"), ("queries", "queries")):
         np.testing.assert_array_equal(getattr(story.curve, name), result.trace[column])
-    np.testing.assert_array_equal(story.after, result.best_x)
+    np.testing.assert_array_equal(story.points[-1].x, result.best_x)
     assert np.nanmax(np.abs(story.motion.radius - 0.1)) < 1e-12
 
 
@@ -96,3 +100,21 @@ def test_time_is_that_of_the_run_and_never_goes_back(study: Path) -> None:
     told = {row.step: row.elapsed for row in read_contents(study).rows}
     np.testing.assert_array_equal(seconds, [told[step] for step in sorted(told)])
     assert (np.diff(seconds) >= 0).all()
+
+
+def test_names_are_kept_with_the_study(tmp_path: Path) -> None:
+    named = pzos.Problem(problem().leader, problem().follower, START, decisions=[("toll", "EUR"), *"bcde"])
+    pzos.solve(named, SOLVER, steps=2, path=tmp_path / "named.study")
+    assert story_of_file(tmp_path / "named.study").decisions.of(1)[0] == ("toll", "EUR", None)
+    assert not story_of_file(tmp_path / "named.study").responses
+
+
+def test_a_study_told_in_any_order_has_its_times_too(tmp_path: Path) -> None:
+    path, solver = tmp_path / "any.study", pzos.CompositeTrustRegion()
+    with pzos.Study.open(path, problem().known(), solver, queries=6, order="told") as study:
+        asked = [study.ask_one() for _ in range(2)]
+        for query in reversed(asked):
+            assert query is not None
+            study.tell(query, problem().follower.respond(query.x, None))
+    seconds = story_of_file(path, problem(), solver).curve.seconds
+    assert seconds.tolist() == [row.elapsed for row in read_contents(path).rows]

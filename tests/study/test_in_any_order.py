@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 import pzos
-from pzos.base.errors import DifferentStudy, InvalidAnswer, InvalidInput
-from pzos.durable.log import read_study
+from pzos.base.errors import DamagedStudy, DifferentStudy, InvalidAnswer, InvalidInput
+from pzos.base.frames import scan
+from pzos.durable.log import read_study, recover
 from pzos.study.events import Event
 from pzos.study.in_any_order import InAnyOrder
 
@@ -222,6 +223,77 @@ def test_an_answer_that_is_taken_back_takes_back_what_was_asked_after_it(tmp_pat
         before = bits(study)
     with study_of(path) as again:
         assert bits(again) == before
+
+
+def test_an_answer_is_taken_back_before_the_start_is_answered(tmp_path):
+    with study_of(tmp_path / "a.study") as study:
+        queries = [study.ask_one() for _ in range(3)]
+        study.tell(queries[1], respond(queries[1].x))
+        later = study.ask_one()
+        study.tell(later, respond(later.x))
+        study.withdraw(queries[1])
+        study.tell(queries[1], respond(queries[1].x))  # with it comes what was set aside
+        drive(study)
+        before = bits(study)
+    with study_of(tmp_path / "a.study") as again:
+        assert bits(again) == before
+
+
+def damage(path, *numbers):
+    """Spoil frames of a file, each in its last byte."""
+    data = bytearray(path.read_bytes())
+    frames = list(scan(bytes(data)))
+    for number in numbers:
+        data[frames[number].end - 1] ^= 1
+    path.write_bytes(bytes(data))
+    return frames
+
+
+@pytest.mark.parametrize("lost", [(2,), (3,), (9,), (20,), (21,), (30,), (12, 25)])
+def test_a_damaged_file_keeps_what_came_before_and_knows_what_came_after(tmp_path, lost):
+    path, saved = tmp_path / "a.study", tmp_path / "saved.study"
+    with study_of(path) as study:
+        told = drive(study, answers=20)
+    damage(path, *lost)
+    with pytest.raises(DamagedStudy, match=r"the header and (18|19|20) answers are intact: save them with"):
+        study_of(path)
+    found = recover(path, saved)
+    assert found.header
+    assert found.lost == len(lost)
+    assert found.answers + found.known >= 20 - len(lost)
+    kept = read_study(saved)
+    assert kept.lost == len(lost)
+    known = {event.query.x.tobytes() for event in kept.events if event.response is not None}
+    assert known <= set(told)
+    with study_of(saved) as again:
+        assert again.queries == found.answers
+        more = drive(again, seed=2)
+        if found.answers:  # else not even the start is known to have been asked
+            assert not known & set(more)
+        before = bits(again)
+        assert again.done
+    with study_of(saved) as once_more:
+        assert bits(once_more) == before
+
+
+@pytest.mark.parametrize("again_at", [9, 30, 50])
+def test_a_recovered_file_can_be_damaged_again(tmp_path, again_at):
+    path, saved, again = (tmp_path / name for name in ("a.study", "b.study", "c.study"))
+    with study_of(path) as study:
+        drive(study, answers=20)
+    damage(path, 25)
+    recover(path, saved)
+    with study_of(saved) as study:
+        drive(study, answers=2, seed=1)
+    damage(saved, again_at)
+    found = recover(saved, again)
+    assert found.lost == 2
+    assert read_study(again).lost == 2
+    with study_of(again) as study:
+        drive(study, seed=2)
+        before = bits(study)
+    with study_of(again) as study:
+        assert bits(study) == before
 
 
 def test_a_study_in_memory_cannot_take_answers_back():

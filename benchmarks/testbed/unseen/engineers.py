@@ -13,6 +13,7 @@ from testbed.unseen.peers import Peer, Unfit, Unit, package, quiet
 
 _SHORT, _WIDE = 1e-6, 0.1
 _WORST = 1e30
+_BOTORCH = "suite-botorch"
 
 
 class Known:
@@ -215,12 +216,12 @@ def broyden_wide(door: Door, seed: int) -> None:
 
 
 def composite_ei(door: Door, seed: int) -> None:
-    """Composite expected improvement: BoTorch's processes of the answers, f of their draws, at most six decisions."""
+    """Composite expected improvement: BoTorch's processes of the answers, f of their draws, at most ten decisions."""
     known = Known(door)
-    if known.n > 6:
-        raise Unfit("more than six decisions")
-    torch, models = package("torch"), package("botorch.models")
-    fit, likelihoods = package("botorch.fit"), package("gpytorch.mlls")
+    if known.n > 10:
+        raise Unfit("more than ten decisions")
+    torch, models = package("torch", _BOTORCH), package("botorch.models", _BOTORCH)
+    fit, likelihoods = package("botorch.fit", _BOTORCH), package("gpytorch.mlls", _BOTORCH)
     rng = np.random.default_rng(seed)
     torch.manual_seed(seed)
     with quiet():

@@ -26,7 +26,8 @@ Disturb = Callable[[Vector, Vector, np.random.Generator, list[Vector]], Vector]
 KINDS = (
     "smooth", "scales", "domains", "kinked", "jumps", "noise", "several", "holes", "high", "far", "games",
 )  # fmt: skip
-HALVES = ("tune", "held")
+#: For building; kept apart until a method was frozen; written after that, and looked at once.
+HALVES = ("tune", "held", "fresh")
 INSTANCES = 5
 
 
@@ -64,6 +65,19 @@ class Draft:
     rows: bool = True
 
 
+def bounds_of(domain: Any, n: int) -> tuple[Vector, Vector] | None:
+    """Return the bounds of a set of n decisions, or None where it has none."""
+    if isinstance(domain, pzos.Box):
+        return np.broadcast_to(domain.lower, n).copy(), np.broadcast_to(domain.upper, n).copy()
+    if isinstance(domain, pzos.Nonnegative):
+        return np.zeros(n), np.full(n, np.inf)
+    if isinstance(domain, (pzos.Simplex, pzos.Budget)):
+        return np.zeros(n), np.full(n, float(domain.total))
+    if isinstance(domain, pzos.Ball):
+        return domain.center - np.full(n, domain.radius), domain.center + np.full(n, domain.radius)
+    return None
+
+
 @dataclass(frozen=True, eq=False)
 class Instance:
     """One drawn problem of a family."""
@@ -87,16 +101,7 @@ class Instance:
     @property
     def bounds(self) -> tuple[Vector, Vector] | None:
         """Return the bounds of x that every method is told, or None."""
-        n, domain = self.draft.x0.size, self.domain
-        if isinstance(domain, pzos.Box):
-            return np.broadcast_to(domain.lower, n).copy(), np.broadcast_to(domain.upper, n).copy()
-        if isinstance(domain, pzos.Nonnegative):
-            return np.zeros(n), np.full(n, np.inf)
-        if isinstance(domain, (pzos.Simplex, pzos.Budget)):
-            return np.zeros(n), np.full(n, float(domain.total))
-        if isinstance(domain, pzos.Ball):
-            return domain.center - np.full(n, domain.radius), domain.center + np.full(n, domain.radius)
-        return None
+        return bounds_of(self.domain, self.draft.x0.size)
 
     @property
     def boxed(self) -> bool:

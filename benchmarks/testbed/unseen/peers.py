@@ -73,12 +73,12 @@ def quiet() -> Iterator[None]:
         yield
 
 
-def package(module: str) -> Any:
+def package(module: str, extra: str = "peers") -> Any:
     """Import a peer."""
     try:
         return importlib.import_module(module)
     except ImportError as error:
-        raise Unfit(f"{module} is not installed: pip install 'pzos[peers]'") from error
+        raise Unfit(f"{module} is not installed: pip install 'pzos[{extra}]'") from error
 
 
 def cobyqa(door: Door, seed: int) -> None:

@@ -163,13 +163,13 @@ def plan(
 
 
 class Store:
-    """A folder with one file of JSON lines per method."""
+    """A folder with one file of JSON lines per method; ``kind`` is what a line is."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, kind: type[Any] = Run) -> None:
+        self.folder, self.kind = folder, kind
         folder.mkdir(parents=True, exist_ok=True)
 
-    def read(self, methods: Sequence[str] | None = None) -> dict[tuple[str, int, str, int], Run]:
+    def read(self, methods: Sequence[str] | None = None) -> dict[tuple[str, int, str, int], Any]:
         """Return all runs kept; half a line at the end of a file (a kill) is left out, the last of equals counts."""
         runs = {}
         for path in sorted(self.folder.glob("*.jsonl")):
@@ -177,13 +177,13 @@ class Store:
                 continue
             for line in path.read_text(encoding="utf-8").splitlines():
                 try:
-                    found = Run(**json.loads(line))
+                    found = self.kind(**json.loads(line))
                 except (json.JSONDecodeError, TypeError):
                     continue
                 runs[found.key] = found
         return runs
 
-    def keep(self, made: Run) -> None:
+    def keep(self, made: Any) -> None:
         """Append one run."""
         path = self.folder / f"{made.method}.jsonl"
         torn = path.exists() and path.stat().st_size > 0 and path.read_bytes()[-1:] != b"\n"

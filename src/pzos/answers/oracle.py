@@ -228,17 +228,24 @@ def _named(error: Exception, queries: list[Query]) -> FollowerFailure:
     """Say on which query (step.index) the follower failed."""
     where = ", ".join(f"{query.step}.{query.index}" for query in queries)
     if isinstance(error, FollowerFailure):
-        return FollowerFailure(f"query {where}: {error}")
+        return FollowerFailure(f"query {where}{at_x(queries)}: {error.told}", error.remedy)
     return FollowerFailure(
-        f"the follower failed on query {where} (step.index): {type(error).__name__}: {error}; "
-        "call your follower by hand at that x to see why"
+        f"the follower failed on query {where} (step.index){at_x(queries)}: {type(error).__name__}: {error}",
+        "call your follower by hand at that x to see why",
     )
+
+
+def at_x(queries: list[Query]) -> str:
+    """Return where a query was asked, with all digits, to try it by hand; nothing for several."""
+    return f" at x = {shown(queries[0].x.tolist(), 400)}" if len(queries) == 1 else ""
 
 
 def _response(query: Query, answer: Any, seconds: float) -> Response:
     if isinstance(answer, Answer):
-        spent = CACHED_SECONDS if answer.cached else seconds
-        return Response(query.step, query.index, as_vector(query, answer.y), _gap(query, answer.gap), spent)
+        spent, y, gap = CACHED_SECONDS if answer.cached else seconds, answer.y, answer.gap
+        if type(y) is np.ndarray and y.dtype is FLOAT64 and y.ndim and type(gap) is float:  # the usual case, in short
+            return Response(query.step, query.index, y.copy(), gap, spent)
+        return Response(query.step, query.index, as_vector(query, y), _gap(query, gap), spent)
     return Response(query.step, query.index, as_vector(query, answer), _NOT_REPORTED, seconds)
 
 

@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pzos.base.checks import Faults, aligned, check_entries, set_fields, shown
+from pzos.base.columns import Column, Columns, as_columns
 from pzos.base.errors import InvalidInput
 from pzos.base.types import Matrix, Vector, float_array
 from pzos.problem.follower import is_other_version, name_of_followers
@@ -32,16 +33,6 @@ _NAN = float("nan")
 #: Answers at one x that differ by less than this part of the largest entry differ by rounding.
 _ROUNDING = 1e-9
 _SHOWN = 4
-
-
-class Column(NamedTuple):
-    """What one decision or one entry of the answers is called, and its unit; both may be empty."""
-
-    name: str = ""
-    unit: str = ""
-
-    def __str__(self) -> str:
-        return f"{self.name} [{self.unit}]" if self.unit else self.name
 
 
 class Contradiction(NamedTuple):
@@ -68,7 +59,7 @@ class Answers:
     ``source`` the file or run it is from, ``told`` its date, ``follower`` whose answer it is, and ``trust`` is "prior"
     where it may no longer be true (:meth:`trusting`); a single value holds for all rows, and what is not known is NaN
     or empty. ``decisions`` and ``responses`` name the columns of x and y
-    (text, or pairs of name and unit).
+    (text, pairs of name and unit, or :class:`pzos.Columns`).
 
     >>> table = Answers([[0.0], [1.0]], [[2.0], [3.0]], source="by hand") + Answers([[1.0]], [[3.0]])
     >>> len(table), table.y[:, 0]
@@ -99,8 +90,8 @@ class Answers:
         told: str | Sequence[str] = "",
         follower: str | Sequence[str] = "",
         trust: str | Sequence[str] = "",
-        decisions: Sequence[Any] = (),
-        responses: Sequence[Any] = (),
+        decisions: Columns | Sequence[Any] = (),
+        responses: Columns | Sequence[Any] = (),
     ) -> None:
         faults = Faults("Answers")
         rows_x, rows_y = _rows(faults, "x", x), _rows(faults, "y", y)
@@ -111,8 +102,8 @@ class Answers:
         columns = {name: _texts(faults, name, given, count) for name, given in texts.items()}
         numbers = {name: _numbers(faults, name, given, count) for name, given in (("seconds", seconds), ("gap", gap))}
         names = {
-            "decisions": _columns(faults, "decisions", decisions, rows_x.shape[1]),
-            "responses": _columns(faults, "responses", responses, rows_y.shape[1]),
+            name: as_columns(faults, name, given, rows.shape[1]).of(rows.shape[1])
+            for name, given, rows in (("decisions", decisions, rows_x), ("responses", responses, rows_y))
         }
         faults.raise_if_any()
         check_entries(faults, "x", rows_x, np.isfinite(rows_x), "a finite number")
@@ -363,28 +354,12 @@ def _texts(faults: Faults, name: str, value: Any, count: int) -> tuple[str, ...]
     return texts if fits else ("",) * count
 
 
-def _columns(faults: Faults, name: str, value: Any, count: int) -> tuple[Column, ...]:
-    given = tuple(value) if isinstance(value, Sequence) and not isinstance(value, str) else (value,)
-    columns = tuple(Column(one) if isinstance(one, str) else Column(*one) for one in given if _is_column(one))
-    if not given:
-        return (Column(),) * count
-    fits = len(columns) == len(given) == count
-    faults.check(fits, name, value, f"{count} names, or pairs of name and unit", "name each column, or none")
-    return columns if fits else (Column(),) * count
-
-
-def _is_column(value: Any) -> bool:
-    return isinstance(value, str) or (
-        isinstance(value, Sequence) and len(value) <= 2 and all(isinstance(text, str) for text in value)
-    )
-
-
 def _clash(a: Column, b: Column) -> bool:
-    return any(one and other and one != other for one, other in zip(a, b, strict=True))
+    return any(one and other and one != other for one, other in zip(a[:2], b[:2], strict=True))
 
 
 def _joined(a: Column, b: Column) -> Column:
-    return Column(a.name or b.name, a.unit or b.unit)
+    return Column(a.name or b.name, a.unit or b.unit, b.digits if a.digits is None else a.digits)
 
 
 def _listed(texts: Sequence[str]) -> str:

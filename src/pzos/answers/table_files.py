@@ -13,8 +13,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from pzos.answers.table import Answers, Column
+from pzos.answers.table import Answers
 from pzos.base.checks import FileFaults, printable, shown
+from pzos.base.columns import Column
 from pzos.base.errors import InvalidInput, MissingExtra
 from pzos.base.frames import spare_study
 
@@ -35,15 +36,9 @@ def write_table(table: Answers, path: str | os.PathLike[str]) -> Path:
     columns: dict[str, list[Any]] = {name: list(getattr(table, name)) for name in _TEXTS}
     columns |= {name: getattr(table, name).tolist() for name in _NUMBERS}
     for letter, names, numbers in (("x", table.decisions, table.x), ("y", table.responses, table.y)):
-        columns |= {_head(letter, at, name): numbers[:, at].tolist() for at, name in enumerate(names)}
+        columns |= {column.head(letter, at): numbers[:, at].tolist() for at, column in enumerate(names)}
     write_columns(place, columns)
     return place
-
-
-def _head(letter: str, at: int, column: Column) -> str:
-    if not column.name and not column.unit:
-        return f"{letter}{at}"
-    return f"{letter}.{column.name or at}" + (f" [{column.unit}]" if column.unit else "")
 
 
 def write_columns(file: Path, columns: dict[str, list[Any]]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from typing import Any
 
 from pzos.base.errors import MissingExtra
@@ -9,6 +10,11 @@ from pzos.base.errors import MissingExtra
 #: The colours of curves, in figures and on pages alike.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#000000", "#56B4E9", "#E69F00")
 BLUE, ORANGE, GREEN, BLACK = COLOURS[0], COLOURS[1], COLOURS[2], COLOURS[4]
+
+
+def wrapped(title: str, width: int = 80) -> str:
+    """Return a title in lines that a figure is wide enough for."""
+    return "\n".join(textwrap.wrap(title, width))
 
 
 def new_figure(

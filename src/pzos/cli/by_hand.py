@@ -1,7 +1,8 @@
 """A study answered by people: ``pzos ask`` writes the open queries, ``pzos tell`` takes the answers from a file.
 
-CSV has the columns ``step``, ``index`` and ``y0``, ``y1``, ...; if wanted ``gap``, ``failure``, and the ``x`` columns
-of ``pzos ask``, which are then compared. JSON has the same: ``{"queries": [{"step": 0, "index": 1, "y": [...]}]}``.
+CSV has the columns ``step``, ``index`` and ``y0``, ``y1``, ... (``y.name [unit]`` where the answers have names, in any
+order); if wanted ``gap``, ``failure``, and the ``x`` columns of ``pzos ask``, which are then compared. JSON has the
+same: ``{"queries": [{"step": 0, "index": 1, "y": [...]}]}``.
 Telling the same file again changes nothing. ``pzos untell`` takes an answer back.
 """
 
@@ -14,12 +15,14 @@ import json
 import re
 import sys
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from pzos.base.checks import Faults, shown, whole
+from pzos.base.checks import Faults, counted, shown, whole
+from pzos.base.columns import Columns
 from pzos.base.errors import InvalidAnswer, InvalidInput
 from pzos.base.frames import as_bytes, spare_study
 from pzos.base.types import Query, Vector
@@ -28,6 +31,7 @@ from pzos.cli.printing import add_json, emit
 from pzos.cli.studies import add_study, limits_of, open_study
 from pzos.durable.contents import StoredAnswer
 from pzos.durable.log import Log, read_study, take_back
+from pzos.problem.problem import NAMELESS, Known
 from pzos.study.admission import check_taken
 from pzos.study.study import Study
 
@@ -70,7 +74,8 @@ def ask(args: argparse.Namespace) -> int:
         if not queries:
             sys.stderr.write(f"nothing to ask: {study.stop.value}\n")
     as_json = args.json or (args.out is not None and args.out.suffix == ".json")
-    text = as_json_text(queries) if as_json else as_csv_text(queries)
+    known = description.problem.known()
+    text = (as_json_text if as_json else as_csv_text)(queries, known.decisions, known.responses)
     if args.out is None:
         sys.stdout.write(text)
     else:
@@ -78,23 +83,27 @@ def ask(args: argparse.Namespace) -> int:
     return 0
 
 
-def as_json_text(queries: list[Query]) -> str:
+def as_json_text(queries: list[Query], decisions: Columns = NAMELESS, responses: Columns = NAMELESS) -> str:
     """Return the queries as JSON; add ``"y"`` to each and give the file to ``pzos tell``."""
     rows = [
         {"step": q.step, "index": q.index, "purpose": q.purpose.value, "x": [float(entry) for entry in q.x]}
         for q in queries
     ]
-    return json.dumps({"queries": rows}, indent=1) + "\n"
+    named = {"decisions": decisions, "responses": responses}
+    called = {name: [str(column) for column in columns.each] for name, columns in named.items() if columns.each}
+    return json.dumps({**called, "queries": rows}, indent=1) + "\n"
 
 
-def as_csv_text(queries: list[Query]) -> str:
-    """Return the queries as CSV, all digits; add columns y0, y1, ... and give the file to ``pzos tell``."""
+def as_csv_text(queries: list[Query], decisions: Columns = NAMELESS, responses: Columns = NAMELESS) -> str:
+    """Return the queries as CSV, all digits; fill in the columns of y (or add them) and give it to ``pzos tell``."""
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
-    width = queries[0].x.size if queries else 0
-    writer.writerow(["step", "index", "purpose", *(f"x{number}" for number in range(width))])
+    asked, told = (decisions.of(queries[0].x.size), responses.each) if queries else ((), ())
+    heads = [column.head(letter, at) for letter, row in (("x", asked), ("y", told)) for at, column in enumerate(row)]
+    writer.writerow(["step", "index", "purpose", *heads])
     for query in queries:
-        writer.writerow([query.step, query.index, query.purpose.value, *(repr(float(entry)) for entry in query.x)])
+        numbers = [repr(float(entry)) for entry in query.x]
+        writer.writerow([query.step, query.index, query.purpose.value, *numbers, *("" for _ in told)])
     return buffer.getvalue()
 
 
@@ -111,26 +120,34 @@ def add_tell(parser: argparse.ArgumentParser) -> None:
 
 def tell(args: argparse.Namespace) -> int:
     """Check every answer in the file, then take those that are new."""
-    answers = read_answers(args.file)
-    with open_study(read_description(args.study), **limits_of(args)) as study:
-        fresh = _checked(args.file, study, answers)
-        for told in fresh:
-            query = next(query for query in study.ask() if (query.step, query.index) == (told.step, told.index))
-            if told.failure:
-                study.fail(query, told.failure)
-            else:
-                study.tell(query, told.y, gap=told.gap)
+    description = read_description(args.study)
+    answers = read_answers(args.file, description.problem.known())
+    with open_study(description, **limits_of(args)) as study:
+        fresh = taken(str(args.file), study, answers)
         left = 0 if study.done else len(study.ask())
         step, done = study.step, study.done
     data = {"taken": len(fresh), "known": len(answers) - len(fresh), "open": left, "steps": step, "done": done}
-    state = "the study has ended" if done else f"{left} queries are open"
-    emit(args, data, f"{len(fresh)} answers taken, {data['known']} known before; {step} steps taken, {state}")
+    state = "the study has ended" if done else f"open: {counted(left, 'query')}"
+    told = f"{counted(len(fresh), 'answer')} taken, {data['known']} known before"
+    emit(args, data, f"{told}; {counted(step, 'step')} taken, {state}")
     return 0
 
 
-def _checked(file: Path, study: Study, answers: list[Told]) -> list[Told]:
+def taken(where: str, study: Study, answers: list[Told]) -> list[Told]:
+    """Tell the study those answers that are new, and return them; one error lists all faults before any is taken."""
+    fresh = _checked(where, study, answers)
+    for told in fresh:
+        query = next(query for query in study.ask() if (query.step, query.index) == (told.step, told.index))
+        if told.failure:
+            study.fail(query, told.failure)
+        else:
+            study.tell(query, told.y, gap=told.gap)
+    return fresh
+
+
+def _checked(where: str, study: Study, answers: list[Told]) -> list[Told]:
     """Return the answers that are new; one error lists all that cannot be taken, before any is."""
-    faults = Faults(str(file))
+    faults = Faults(where)
     asked = {} if study.done else {(query.step, query.index): query for query in study.ask()}
     stored = _stored(study)
     fresh: dict[tuple[int, int], Told] = {}
@@ -139,19 +156,19 @@ def _checked(file: Path, study: Study, answers: list[Told]) -> list[Told]:
             faults.add(f"answer {step}.{index}: is there {times} times: expected one answer to a query; remove others")
     length = next((row.y.size for rows in stored.values() for row in rows if row.y.size), None)
     for told in answers:
-        where, address = f"answer {told.step}.{told.index}", (told.step, told.index)
+        what, address = f"answer {told.step}.{told.index}", (told.step, told.index)
         length = told.y.size if length is None and not told.failure else length
         if address in asked:
-            _check_new(faults, where, told, asked[address], length, study)
+            _check_new(faults, what, told, asked[address], length, study)
             fresh[address] = told
         elif address in stored:
             same = any(
                 as_bytes(row.y) == as_bytes(told.y) and bool(row.failure) == bool(told.failure)
                 for row in stored[address]
             )
-            faults.check(same, where, told.y, "the answer told before", "a query has one answer: remove this row")
+            faults.check(same, what, told.y, "the answer told before", "a query has one answer: remove this row")
         else:
-            faults.add(f"{where}: expected an open query; ask again with  pzos ask")
+            faults.add(f"{what}: expected an open query; ask again with  pzos ask")
     faults.raise_if_any()
     return list(fresh.values())
 
@@ -199,26 +216,30 @@ def untell(args: argparse.Namespace) -> int:
     path = read_description(args.study).path if args.study.suffix == ".toml" else args.study
     left = take_back(path, int(found[1]), int(found[2]), args.why)
     data = {"study": str(path), "query": args.query, "answers": len(left.answers), "aside": left.aside}
-    later = f"; {left.aside} that depend on it were set aside" if left.aside else ""
-    emit(args, data, f"answer {args.query} taken back, {data['answers']} answers stand{later}")
+    later = f"; set aside, because they depend on it: {left.aside}" if left.aside else ""
+    emit(args, data, f"answer {args.query} taken back; standing: {counted(data['answers'], 'answer')}{later}")
     return 0
 
 
 # ---- reading ----------------------------------------------------------------------------------------------------
 
 
-def read_answers(file: Path) -> list[Told]:
-    """Read answers from CSV or JSON (told by the first character)."""
+def read_answers(file: Path, known: Known | None = None) -> list[Told]:
+    """Read answers from CSV or JSON (told by the first character); ``known`` says what their columns are called."""
     try:
         text = file.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidInput(f"{file}: cannot be read ({error}); give a CSV or JSON file of answers") from None
+    if not text.strip():
+        raise InvalidInput(f"{file}: is empty: expected answers; start from the file that  pzos ask  writes")
     try:
         if text.lstrip()[:1] in ("{", "["):
             data: Any = json.loads(text)
             rows: Any = data["queries"] if isinstance(data, dict) else data
             return [_from_json(row) for row in rows]
-        return [_from_csv(row) for row in csv.DictReader(text.splitlines())]
+        table = csv.DictReader(text.splitlines())
+        places = {letter: _places(letter, table.fieldnames or (), known) for letter in "xy"}
+        return [_from_csv(row, places) for row in table]
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise InvalidInput(
             f"{file}: cannot be read as answers ({type(error).__name__}: {error}): expected step, index and y; "
@@ -245,12 +266,28 @@ def _vector(entries: Any) -> Vector:
     return np.array(numbers, dtype=np.float64)
 
 
-def _from_csv(row: dict[str, str]) -> Told:
+def _places(letter: str, heads: Sequence[str], known: Known | None) -> list[str]:
+    """Return the heads of the columns of x or y in the order of their entries."""
+    columns = NAMELESS if known is None else known.decisions if letter == "x" else known.responses
+    entries = {column.head(letter, at): at for at, column in enumerate(columns.each)}
+    found = {head: entries[head] for head in heads if head in entries}
+    for head in heads:
+        number = re.fullmatch(rf"{letter}(\d{{1,9}})", head)
+        if number is not None and head not in found:
+            found[head] = int(number[1])
+        elif number is None and head.startswith(f"{letter}.") and head not in found:
+            raise ValueError(f"column {shown(head)} is none of {', '.join(entries) or 'x0, x1, ..., y0, y1, ...'}")
+    if sorted(found.values()) != list(range(len(found))):
+        raise ValueError(f"columns {', '.join(found)} are not {letter}0, {letter}1, ..., each once")
+    return sorted(found, key=found.__getitem__)
+
+
+def _from_csv(row: dict[str, str], places: dict[str, list[str]]) -> Told:
     where = f"row {row['step']}.{row['index']}"
     if None in row or None in row.values():
         raise ValueError(f"{where} has more or fewer cells than the first line has names")
     failure = row.get("failure", "").strip()
-    y, x = _columns(row, "y"), _columns(row, "x")
+    y, x = ([row[head].strip() for head in places[letter]] for letter in "yx")
     if not failure and not y:
         raise ValueError(f"{where} has no y0, y1, ...")
     if not failure and "" in y:
@@ -259,17 +296,12 @@ def _from_csv(row: dict[str, str]) -> Told:
         {
             "step": _whole(row["step"]),
             "index": _whole(row["index"]),
-            "y": [] if failure else [_number(text) for text in y],
-            "x": None if "" in x or not x else [_number(text) for text in x],
-            "gap": _number(row["gap"].strip()) if row.get("gap", "").strip() else None,
+            "y": [] if failure else [number(text) for text in y],
+            "x": None if "" in x or not x else [number(text) for text in x],
+            "gap": number(row["gap"].strip()) if row.get("gap", "").strip() else None,
             "failure": failure,
         }
     )
-
-
-def _columns(row: dict[str, str], letter: str) -> list[str]:
-    numbered = [(int(name[1:]), text) for name, text in row.items() if re.fullmatch(rf"{letter}\d{{1,9}}", name)]
-    return [text.strip() for _, text in sorted(numbered)]
 
 
 def _whole(text: str) -> int:
@@ -278,7 +310,7 @@ def _whole(text: str) -> int:
     return int(text)
 
 
-def _number(text: str) -> float:
+def number(text: str) -> float:
     """Return a number as spreadsheets write it: not ``1_000``, which Python would take."""
     if "_" in text:
         raise ValueError(f"{text!r} is no number")

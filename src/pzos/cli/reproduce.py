@@ -7,15 +7,17 @@ import json
 import os
 import sys
 from collections.abc import Sequence
-from contextlib import closing, nullcontext
+from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import asdict
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import pzos
 from pzos.answers.cluster import as_executor
-from pzos.base.checks import Faults, one_of, whole
+from pzos.answers.workers import Workers
+from pzos.base.checks import Faults, counted, one_of, whole
 from pzos.experiments import goldstein as goldstein_figure, routing as routing_figures, security as security_figures
 from pzos.experiments.claims import Judged, counts, judge
 from pzos.experiments.descriptions import FULL, QUICK, Scale
@@ -51,21 +53,24 @@ def run(args: argparse.Namespace) -> int:
     scale = QUICK if args.quick else FULL
     args.out.mkdir(parents=True, exist_ok=True)
     seeds = range(args.seed, args.seed + args.seeds)
-    with closing(RunStore(args.out / f"runs-{scale.name}.sqlite")) as store:
-        specs = [spec for seed in seeds for name in names for spec in FIGURES[name].needs(scale, seed)]
-        with nullcontext() if args.dask is None else as_executor(args.dask) as executor:
-            executed = compute_missing(specs, store, jobs=args.jobs, executor=executor)
-        contexts = [Context(scale, seed, args.out, store) for seed in seeds]
-        for name in names:
-            _make(name, contexts)
+    specs = [spec for seed in seeds for name in names for spec in FIGURES[name].needs(scale, seed)]
+    with _workers(args.jobs, len(specs)) as workers:
+        with (
+            closing(RunStore(_store(args.out, scale))) as store,
+            nullcontext(workers) if args.dask is None else as_executor(args.dask) as executor,
+        ):
+            executed = compute_missing(specs, store, executor)
+        # Figures are drawn here also where runs are computed elsewhere: a cluster may not have this folder.
+        list((workers.map if workers else map)(partial(make_figure, scale, seeds, args.out), names))
     reports = _read_reports(args.out)
     claims = [claim for report in reports for claim in report["claims"]]
     write_columns(args.out / "claims.csv", {name: [_cell(claim[name]) for claim in claims] for name in Judged._fields})
     summary = counts(claims)
     write_reproduction(args.out, reports, summary, _command((), scale, args.seed, args.seeds))
-    sys.stdout.write(
-        f"{executed} runs computed, {len(names)} figures drawn; {summary}\nopen {args.out / 'index.html'}\n"
-    )
+    gone = dict.fromkeys(sentence for report in reports for sentence in report.get("diverged", ()))
+    lines = [f"{counted(executed, 'run')} computed, {counted(len(names), 'figure')} drawn; {summary}"]
+    lines += [f"{sentence}, and count as the worst from there on" for sentence in gone]
+    sys.stdout.write("\n".join([*lines, f"open {args.out / 'index.html'}", ""]))
     return 0
 
 
@@ -94,13 +99,23 @@ def _command(names: tuple[str, ...], scale: Scale, seed: int, seeds: int) -> str
     return " ".join(words)
 
 
-def _make(name: str, contexts: Sequence[Context]) -> None:
+def _workers(jobs: int, runs: int) -> AbstractContextManager[Workers | None]:
+    """Return as many worker processes as are of use; none where one job at a time is enough."""
+    return Workers(jobs) if min(jobs, runs) > 1 else nullcontext()
+
+
+def _store(folder: Path, scale: Scale) -> Path:
+    return folder / f"runs-{scale.name}.sqlite"
+
+
+def make_figure(scale: Scale, seeds: Sequence[int], folder: Path, name: str) -> None:
     """Draw a figure from the first seed; write its numbers, its configuration and the claims of all seeds beside it."""
-    figure, first = FIGURES[name], contexts[0]
-    scale, seed = first.scale, first.seed
-    measured = [figure.measure(context) for context in contexts]
-    measured[0].draw()
-    write_columns(first.folder / f"{name}_figure.csv", measured[0].columns)
+    figure, seed = FIGURES[name], seeds[0]
+    with closing(RunStore(_store(folder, scale))) as store:
+        contexts = [Context(scale, one, folder, store) for one in seeds]
+        measured = [figure.measure(context) for context in contexts]
+        measured[0].draw()
+    write_columns(folder / f"{name}_figure.csv", measured[0].columns)
     claims = [judge(of_all_seeds) for of_all_seeds in zip(*(one.claims for one in measured), strict=True)]
     content = {
         "name": name,
@@ -108,13 +123,14 @@ def _make(name: str, contexts: Sequence[Context]) -> None:
         "caption": figure.caption.format(scale=scale),
         "claims": [claim.report() for claim in claims],
         "choices": list(figure.choices),
-        "rerun": _command((name,), scale, seed, len(contexts)),
-        "seeds": [context.seed for context in contexts],
+        "diverged": [sentence for context in contexts for sentence in context.diverged()],
+        "rerun": _command((name,), scale, seed, len(seeds)),
+        "seeds": list(seeds),
         "scale": asdict(scale),
         "versions": {"pzos": pzos.__version__, "python": sys.version.split()[0]}
         | {package: version(package) for package in _VERSIONED},
     }
-    (first.folder / f"{name}.json").write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+    (folder / f"{name}.json").write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
 
 
 def _read_reports(folder: Path) -> list[dict[str, Any]]:

@@ -14,13 +14,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pzos.answers.table import Answers
+from pzos.base.checks import counted
+from pzos.base.columns import Column, Columns, read_columns
 from pzos.base.errors import InvalidInput
 from pzos.base.frames import as_array, as_bytes
 from pzos.base.types import Purpose, Response, Vector
 from pzos.durable.lock import holder
 from pzos.methods.solver import Stop
 from pzos.problem.leader import Leader
-from pzos.study.events import Event, Events, Row, is_closing, place_of, rows_of, without, without_later
+from pzos.study.events import AT_ONCE, Event, Events, Row, is_closing, place_of, rows_of, without, without_later
 
 #: Written into each header; a file of another format is refused.
 FORMAT = 2
@@ -63,7 +65,8 @@ class Contents:
     """What a study file says: its header (None if it was lost), its events, and notes between them.
 
     A note has a kind: ``opened`` (by whom, on which machine), ``closed`` (why), ``withdrawn`` (which answer, and why),
-    ``leader`` (its value at an answer).
+    ``leader`` (its value at an answer), ``gap`` (of a study whose answers come in any order: what follows is from after
+    a damage).
     Kinds that are not known are kept, so that later versions may have more. ``events`` are what stands: without answers
     that were taken back. ``given`` are the answers from elsewhere that the study was begun with.
     """
@@ -75,7 +78,10 @@ class Contents:
         self.notes: list[dict[str, Any]] = []
         self.given: Answers | None = None
         self.withdrawn = 0
+        self.lost = 0  # frames between those that were saved of a damaged study
         self._looked_through = 0
+        self._after_gap = 0  # frames to come
+        self._before_gap: dict[int, bytes] = {}  # the points of queries issued until there
 
     @property
     def answers(self) -> list[StoredAnswer]:
@@ -83,8 +89,13 @@ class Contents:
         return stored_answers(self.events)
 
     @property
+    def in_any_order(self) -> bool:
+        """Whether the answers of the study come in any order, so that the file keeps which query was issued when."""
+        return ((self.header or {}).get("identity") or {}).get("order") == "told"
+
+    @property
     def aside(self) -> int:
-        """Return how many answers were set aside when one they depend on was taken back."""
+        """Return how many answers were set aside when one they depend on was taken back, or lost."""
         return sum(row[-1] is not None for row in rows_of(self.events))
 
     @property
@@ -92,6 +103,11 @@ class Contents:
         """Return the largest difference between a point as stored and as another machine computed it."""
         noted = [note["difference"] for note in self.notes if isinstance(note.get("difference"), float)]
         return max(noted, default=0.0)
+
+    def columns(self, name: str) -> Columns:
+        """Return what "decisions" or "responses" are called, as the study was begun with."""
+        kept = (self.header or {}).get("columns")
+        return read_columns(kept.get(name) if isinstance(kept, dict) else None)
 
     def remarks(self) -> list[tuple[str, str]]:
         """Return what the file notes besides answers, in words: followers, other machines, answers taken back."""
@@ -103,9 +119,15 @@ class Contents:
         if self.difference:
             rows.append(("other machine", f"points moved by {self.difference:.2g} at most; the stored ones are used"))
         if self.given is not None:
-            rows.append(("begun with", f"{len(self.given)} answers from {', '.join(dict.fromkeys(self.given.source))}"))
+            origin = ", ".join(dict.fromkeys(self.given.source))
+            rows.append(("begun with", f"{counted(len(self.given), 'answer')} from {origin}"))
+        if self.lost:
+            rows.append(
+                ("lost", f"{self.lost} entries of a damaged file; {self.aside} answers from after them are known")
+            )
         if self.withdrawn:
-            rows.append(("taken back", f"{self.withdrawn} answers; {self.aside} that depend on them were set aside"))
+            taken = counted(self.withdrawn, "answer")
+            rows.append(("taken back", f"{taken}; set aside, because they depend on it: {self.aside}"))
         return rows
 
     @property
@@ -116,14 +138,16 @@ class Contents:
 
     @property
     def state(self) -> str:
-        """Return in words that the study has ended and why, or that it was interrupted; nothing if it goes on.
+        """Return in words that the study has ended and why, that it is being written, or that it is open.
 
         Where its last writer was killed, and in files of format 1, no reason is noted; the last look at F was the end.
         """
         if self.stop is not None:
             return self.stop.value if self.stop is Stop.INTERRUPTED else f"ended: {self.stop.value}"
+        if self.being_written:
+            return "being written now"
         looked_last = bool(self.events) and self.events[-1].closing and self.events[-1].response is not None
-        return "ended" if looked_last and not self.being_written else ""
+        return "ended" if looked_last else "open: more answers can be told"
 
     @property
     def writer(self) -> dict[str, Any]:
@@ -149,10 +173,13 @@ class Contents:
 
     def take(self, payload: bytes) -> None:
         """Add what one frame says; ValueError if a study writes no such frame."""
-        kind = payload[:1]
+        kind, after_gap = payload[:1], self._after_gap > 0
+        self._after_gap -= after_gap
         if kind in _EVENTS:
             new = len(self.rows)
             _take_events(payload, self.rows)
+            if after_gap:
+                self.rows[new:] = self._beyond_gap(self.rows[new:])
             if isinstance(self.events, list):  # answers were taken back: what stands is no longer what was written
                 self.events.extend(Events(self.rows[new:]))
             return
@@ -171,6 +198,8 @@ class Contents:
             self.notes.append(told)
             if told.get("kind") == "withdrawn":
                 self._take_back(told.get("step"), told.get("index"))
+            elif told.get("kind") == "gap":
+                self._begin_gap(told.get("lost"), told.get("frames"))
         else:
             raise ValueError("no study writes such a frame")
 
@@ -188,8 +217,36 @@ class Contents:
 
     def without(self, step: int, index: int) -> list[Event]:
         """Return the events that stand once an answer is taken back; InvalidInput if it is not there."""
-        in_any_order = ((self.header or {}).get("identity") or {}).get("order") == "told"
-        return (without_later if in_any_order else without)(self.events, step, index)
+        return (without_later if self.in_any_order else without)(self.events, step, index)
+
+    def _begin_gap(self, lost: Any, frames: Any) -> None:
+        if not isinstance(lost, int) or not isinstance(frames, int):
+            raise ValueError("it does not say how much was lost")
+        self.lost += lost
+        if not frames:  # of an earlier damage, and after the next one: all that follows is beyond that
+            return
+        self._before_gap = {row[0]: row[3] for row in rows_of(self.events) if row[-1] is None}
+        self._after_gap = frames
+
+    def _beyond_gap(self, rows: list[Row]) -> list[Row]:
+        """Return what stands of rows from after a gap.
+
+        An answer to a query that was issued before it belongs to the run. Any other was asked for on the ground of what
+        was lost: it is set aside, and known at once.
+        """
+        answered = [row for row in rows if row[4] is not None]
+        return [row if self._before_gap.get(row[0]) == row[3] else (*row[:-1], AT_ONCE) for row in answered]
+
+
+def gap_note(lost: int, frames: int) -> bytes:
+    """Return the note that so many frames are lost, and so many follow from after that, as the bytes of a frame."""
+    return said({"kind": "gap", "lost": lost, "frames": frames})
+
+
+def within_gap(payload: bytes) -> bytes:
+    """Return a frame from after a damage as it is to be kept: of an earlier damage only what was lost."""
+    note = json.loads(payload[1:]) if payload[:1] == NOTE else {}
+    return gap_note(note["lost"], 0) if note.get("kind") == "gap" else payload
 
 
 def stored_answers(events: Iterable[Event]) -> list[StoredAnswer]:
@@ -244,10 +301,14 @@ def pack(event: Event) -> bytes:
 def pack_given(answers: Answers) -> bytes:
     """Return the answers a study is begun with as the bytes of a frame: a copy of its own, with where they are from."""
     texts = {name: list(getattr(answers, name)) for name in _GIVEN_TEXTS}
-    named = {name: [list(column) for column in getattr(answers, name)] for name in ("decisions", "responses")}
+    named = {name: [_column(column) for column in getattr(answers, name)] for name in ("decisions", "responses")}
     said = json.dumps({"shape": [len(answers), answers.x.shape[1], answers.y.shape[1]], **texts, **named}).encode()
     numbers = (as_bytes(getattr(answers, name)) for name in _GIVEN_NUMBERS)
     return b"".join((GIVEN, _LENGTH.pack(len(said)), said, *numbers))
+
+
+def _column(column: Column) -> list[Any]:
+    return list(column if column.digits is not None else column[:2])
 
 
 def unpack_given(payload: bytes) -> Answers:

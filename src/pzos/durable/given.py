@@ -34,5 +34,7 @@ def answers_of(path: str | os.PathLike[str]) -> Answers:
         source=place.name,
         told=str(header.get("created", ""))[:10],
         follower=written(follower if isinstance(follower, dict) else None),
+        decisions=contents.columns("decisions").of(pairs[0][0].size),
+        responses=contents.columns("responses").of(width),
     )
     return own if contents.given is None else contents.given + own

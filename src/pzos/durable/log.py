@@ -20,13 +20,13 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import takewhile
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pzos.base.checks import printable
 from pzos.base.errors import DamagedStudy, InvalidAnswer, InvalidInput, PzosError, StudyGone
 from pzos.base.frames import NOTHING_BEFORE, OLD_MARK, as_bytes, framed, read_from, scan, write_at
 from pzos.base.types import Purpose, Query, Response
-from pzos.durable.contents import FORMAT, HEADER, Contents, pack, packed, said, value_of
+from pzos.durable.contents import FORMAT, HEADER, Contents, gap_note, pack, packed, said, value_of, within_gap
 from pzos.durable.lock import BINARY, busy, holder, let_go, lock_out_writers, open_to_read, open_to_write
 from pzos.durable.old_format import read_old
 from pzos.methods.solver import Stop
@@ -393,26 +393,45 @@ def take_back(path: Path, step: int, index: int, why: str) -> Contents:
 def salvage(data: bytes) -> tuple[Contents, list[bytes]]:
     """Return everything intact in the bytes of a study file, in the order in which it was written, and its frames.
 
-    Where frames of several studies are mixed, those of one are taken: the one that has most.
+    Where frames of several studies are mixed, those of one are taken: the one that has most. Where answers come in any
+    order, what follows the first gap was asked for on the ground of what is lost, and a note among the frames says so.
     """
     intact, found, taken = list(scan(data)), Contents(), list[bytes]()
     counts = Counter(frame.file for frame in intact)
     study = max(counts, key=counts.__getitem__, default=b"")
     frames = {frame.number: frame for frame in reversed(intact) if frame.file == study}
-    for number in sorted(frames):
+    numbers = sorted(frames)
+    gap = next((at for at in range(1, len(numbers)) if numbers[at] != numbers[at - 1] + 1), None)
+    for at, number in enumerate(numbers):
         with contextlib.suppress(ValueError, struct.error):
+            if at == gap and found.in_any_order:
+                lost = numbers[-1] + 1 - numbers[0] - len(numbers)
+                taken.append(gap_note(lost, len(numbers) - at))
+                found.take(taken[-1])
             payload = frames[number].payload
+            if gap is not None and at > gap:
+                payload = within_gap(payload)
             found.take(payload)
             if payload[:1] != HEADER:
                 taken.append(payload)
     return found, taken
 
 
-def recover(damaged_path: Path, saved_path: Path) -> tuple[int, bool]:
-    """Write every intact answer of a damaged study, or of one of format 1, into a new file; the old one stays as it is.
+class Saved(NamedTuple):
+    """What was saved of a damaged study: answers of the run, the header, answers known beside it, and what is lost.
 
-    Returns how many answers there are, and whether the header is.
+    ``lost`` counts the entries that are missing before the last one; only a study whose answers come in any order must
+    know, because there all that was asked later depends on them.
     """
+
+    answers: int
+    header: bool
+    known: int
+    lost: int
+
+
+def recover(damaged_path: Path, saved_path: Path) -> Saved:
+    """Write every intact answer of a damaged study, or of one of format 1, into a new file; the old one stays."""
     if not damaged_path.exists():
         raise InvalidInput(f"{damaged_path}: expected a study file; check the name")
     if saved_path.exists():
@@ -431,7 +450,7 @@ def recover(damaged_path: Path, saved_path: Path) -> tuple[int, bool]:
         create(saved_path, found.header, frames).close()
     finally:
         os.close(descriptor)
-    return len(found.answers), found.header is not None
+    return Saved(len(found.answers), found.header is not None, found.aside if found.lost else 0, found.lost)
 
 
 def damaged(path: Path, data: bytes, reason: str) -> DamagedStudy:
@@ -443,7 +462,7 @@ def damaged(path: Path, data: bytes, reason: str) -> DamagedStudy:
             "was found in it; check the name, restore a copy, or delete it and start again"
         )
     header = "the header" if found.header is not None else "no header"
+    answers = len(found.answers) + (found.aside if found.lost else 0)
     return DamagedStudy(
-        f"{path}: is damaged ({reason}); {header} and {len(found.answers)} answers are intact: "
-        f"save them with  pzos recover {path}"
+        f"{path}: is damaged ({reason}); {header} and {answers} answers are intact: save them with  pzos recover {path}"
     )

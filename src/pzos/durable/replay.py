@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from importlib import import_module
 from importlib.metadata import version
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -34,6 +35,7 @@ from pzos.durable.contents import FORMAT, Contents, pack_given, value_of
 from pzos.durable.log import Log, create, header_at, open_log, read_study
 from pzos.methods.solver import Stop
 from pzos.study.events import rows_of
+from pzos.study.limits import Limits
 
 if TYPE_CHECKING:
     from pzos.methods.solver import AnySolver
@@ -119,8 +121,15 @@ def _replay(study: Study, log: Log, header: dict[str, Any], *, any_version: bool
     if machines != [machine()]:  # here the points would show another leader; there rounding may hide it
         _compare_leader(place, study.known.leader, log.contents)
     _take_given(study, place, log.contents)
-    study.replay(log.contents.events, _judge(study, place, machines), whole=whole)
+    study.replay(log.contents.events, _judge(study, place, machines), whole=_as_kept(log.contents) if whole else None)
     return {"machine": machine(), "difference": study.difference} if machines[-1:] != [machine()] else {}
+
+
+def _as_kept(contents: Contents) -> Limits:
+    """Return limits that cut off nothing; a batch that a budget cut short was closed with the queries it has."""
+    rows = [row for row in rows_of(contents.events) if row[4] is not None and row[-1] is None]
+    cut = contents.stop is Stop.QUERIES and not contents.in_any_order
+    return Limits(queries=len(rows) or None if cut else None, seconds=inf)
 
 
 def open_whole(path: str | os.PathLike[str], known: Known, solver: AnySolver, **settings: Any) -> Study:
@@ -207,7 +216,15 @@ def header_of(study: Study) -> dict[str, Any]:
     }
     made = {"created": time.strftime("%Y-%m-%dT%H:%M:%S%z"), "platform": platform.platform()}
     versions = {"pzos": pzos.__version__, "python": platform.python_version(), **machine()}
-    return {"format": FORMAT, "versions": versions, "identity": identity, **made}
+    named = {"decisions": known.decisions.kept(), "responses": known.responses.kept()}
+    columns = {name: kept for name, kept in named.items() if kept is not None}
+    return {
+        "format": FORMAT,
+        "versions": versions,
+        "identity": identity,
+        **made,
+        **({"columns": columns} if columns else {}),
+    }
 
 
 @cache
@@ -332,7 +349,7 @@ class Summary(NamedTuple):
 
     ``difference`` is the largest by which another machine computed a point otherwise than it was stored; ``withdrawn``
     answers were taken back, and the answers ``aside`` had been asked for on their ground. ``stop`` is why the study
-    ended, as its last writer noted; None if it may go on.
+    ended, as its last writer noted; None if it may go on; ``state`` says the same in words.
     """
 
     header: dict[str, Any]
@@ -344,6 +361,7 @@ class Summary(NamedTuple):
     withdrawn: int
     aside: int
     stop: Stop | None
+    state: str
     remarks: list[tuple[str, str]]
 
 
@@ -361,5 +379,6 @@ def summary(path: str | os.PathLike[str]) -> Summary:
         contents.withdrawn,
         contents.aside,
         contents.stop,
+        contents.state,
         contents.remarks(),
     )

@@ -112,7 +112,7 @@ class SecurityExperiment:
 class RoutingExperiment:
     """Sec. 5.1: 225 routing games, lambda = 1, mu = 0.5, step 0.7/|E|, T = 150, tau_0 = 0.
 
-    Bold runs, for the footnote, take a step half again as large on the first instances; at twice the step ZOS sends
+    Bold runs, for the footnote, take a step half again as large on the first instances; some runs of ZOS then send
     tolls to where no equilibrium can be computed.
     """
 

@@ -10,35 +10,37 @@ import sqlite3
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Executor, as_completed
-from contextlib import nullcontext
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.random import Generator
 
 import pzos
-from pzos.answers.oracle import abandon
-from pzos.answers.workers import Workers
-from pzos.base.errors import InvalidInput
+from pzos.answers.oracle import Oracle, abandon
+from pzos.base.errors import FollowerFailure, InvalidInput, NotConverged
 from pzos.base.types import Vector
 from pzos.experiments.descriptions import RunSpec
 from pzos.games import RoutingGame, SecurityGame
 from pzos.methods.smoothing import PZOS, ZOS
 from pzos.methods.solver import AnySolver
 from pzos.methods.steps import Diminishing
-from pzos.problem.follower import Follower
 from pzos.problem.problem import Problem
-from pzos.problem.sets import Domain, Whole
-from pzos.solving import solve
+from pzos.problem.sets import Domain
+from pzos.study.run import drive
+from pzos.study.study import Study
 
 _FORMAT = "pzos experiment runs 1"
 _LITTLE = np.dtype("<f8")
 
 
 class RunOutcome(NamedTuple):
-    """What is kept of a run: F(x_0), ..., F(x_T), |g_t|^2, and how often the constraints were active."""
+    """What is kept of a run: F(x_0), ..., F(x_T), |g_t|^2, and how often the constraints were active.
+
+    A run that diverged, to where no equilibrium can be computed, has the worst F there is (infinite) from there on, and
+    no gradients.
+    """
 
     values: Vector
     gradient_norms_squared: Vector
@@ -54,11 +56,33 @@ def execute(spec: RunSpec) -> RunOutcome:
     """Run one spec from nothing; a pure function of the spec."""
     problem, budget = _problem(spec)
     domain = CountingDomain(problem.domain)
-    follower = WatchedFollower(problem.follower, budget)
-    watched = Problem(problem.leader, follower, problem.x0, domain, problem.sense, problem.name)
-    result = solve(watched, _solver(spec, problem.x0.size), steps=spec.steps, seed=spec.seed, progress=False)
-    norms = result.trace["gradient_norm_squared"][: spec.steps]
-    return RunOutcome(result.trace["value"], norms, int(problem.x0.size), domain.projected, follower.slack)
+    known = replace(problem.known(), domain=domain)
+    study = Study(known, _solver(spec, problem.x0.size), steps=spec.steps, seed=spec.seed)
+    try:
+        drive(study, Oracle(problem.follower, seed=spec.seed), progress=False)
+    except FollowerFailure as failure:
+        if not isinstance(failure.__cause__, NotConverged) or study.step == 0:
+            raise
+    trace = study.trace
+    worst = np.inf if problem.sense == "min" else -np.inf
+    values = _extended(trace["value"], spec.steps + 1, worst)
+    norms = _extended(trace["gradient_norm_squared"][: spec.steps], spec.steps, np.nan)
+    return RunOutcome(values, norms, int(problem.x0.size), domain.projected, _slack_answers(study, budget))
+
+
+def _extended(column: Vector, length: int, ending: float) -> Vector:
+    return np.concatenate([column, np.full(length - column.size, ending)])
+
+
+def _slack_answers(study: Study, budget: float) -> int:
+    """Return how many answers leave some of the attacker's budget unspent."""
+    if budget == np.inf:
+        return 0
+    told = study.result().told
+    if told is None:
+        raise InvalidInput("reproduce: a run has more answers than are kept in memory: expected fewer steps or targets")
+    spent = np.array([response.y for _, response in told]).sum(axis=1)
+    return int((spent < budget * (1.0 - 1e-9)).sum())
 
 
 def _solver(spec: RunSpec, dimension: int) -> AnySolver:
@@ -92,7 +116,7 @@ class CountingDomain:
     def project(self, x: Vector) -> Vector:
         """Project, and count if that moved x."""
         projected = self.inner.project(x)
-        if not isinstance(self.inner, Whole) and not np.array_equal(projected, x):
+        if projected is not x and (projected != x).any():
             self.projected += 1
         return projected
 
@@ -103,28 +127,6 @@ class CountingDomain:
     def faults(self, dimension: int) -> list[str]:
         """Ask the set."""
         return self.inner.faults(dimension)
-
-
-class WatchedFollower(Follower):
-    """A follower that counts the answers which leave some of the attacker's budget unspent."""
-
-    batched = True
-
-    def __init__(self, inner: Follower, budget: float) -> None:
-        self.inner = inner
-        self.budget = budget
-        self.slack = 0
-
-    def respond(self, x: Vector, generator: Generator | None) -> Any:
-        """Answer one point."""
-        return self.respond_all([x])[0]
-
-    def respond_all(self, points: Sequence[Vector]) -> list[Any]:
-        """Answer all points, and count."""
-        answers = self.inner.respond_all(points)
-        if self.budget < np.inf:
-            self.slack += sum(float(answer.y.sum()) < self.budget * (1.0 - 1e-9) for answer in answers)
-        return answers
 
 
 # ---- the file of finished runs ----------------------------------------------------------------------------------
@@ -194,8 +196,8 @@ class RunStore:
 # ---- many runs --------------------------------------------------------------------------------------------------
 
 
-def compute_missing(specs: Sequence[RunSpec], store: RunStore, *, jobs: int, executor: Executor | None = None) -> int:
-    """Execute every run that the store lacks, on ``executor`` or ``jobs`` worker processes; returns how many were.
+def compute_missing(specs: Sequence[RunSpec], store: RunStore, executor: Executor | None = None) -> int:
+    """Execute every run that the store lacks, on ``executor`` or else here; returns how many were.
 
     A run is a pure function of its spec, so where it is computed does not change a bit of it.
     """
@@ -203,11 +205,8 @@ def compute_missing(specs: Sequence[RunSpec], store: RunStore, *, jobs: int, exe
     missing = [spec for spec in dict.fromkeys(specs) if spec.key not in finished]
     # Long runs first, so that no worker is left alone with one at the end; neighbours share an instance.
     missing.sort(key=lambda spec: (-spec.steps * max(spec.targets, 40), spec.family, spec.instance))
-    several = executor is None and min(jobs, len(missing)) > 1
-    place = Workers(min(jobs, len(missing))) if several else nullcontext(executor)
-    with place as workers:
-        for key, outcome in _watched(_completed(missing, workers), len(missing)):
-            store.add(key, outcome)
+    for key, outcome in _watched(_completed(missing, executor), len(missing)):
+        store.add(key, outcome)
     return len(missing)
 
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pzos.base.types import Matrix, Vector
-from pzos.experiments.claims import Claim, Truths
+from pzos.experiments.claims import Claim, Truths, share
 from pzos.experiments.descriptions import Family, RunSpec, Scale, Variant
 from pzos.experiments.runs import RunStore
 
@@ -35,6 +35,11 @@ class Runs:
     def steps(self) -> Vector:
         """Return t = 0, ..., T."""
         return np.arange(self.values.shape[1], dtype=np.float64)
+
+    @property
+    def diverged(self) -> Truths:
+        """Tell which runs went to where no equilibrium can be computed; their F is infinitely bad from there on."""
+        return np.isinf(self.values[:, -1])
 
     @property
     def calls(self) -> Vector:
@@ -60,11 +65,16 @@ def by_dimension(dimensions: Vector, values: Vector) -> list[Vector]:
 
 
 def normalised(group: Sequence[Runs]) -> list[Matrix]:
-    """Scale the values of each instance to [0, 1] by the lowest and highest F of the whole group (Sec. 5.1)."""
-    lowest = np.min([runs.values.min(axis=1) for runs in group], axis=0)[:, None]
-    highest = np.max([runs.values.max(axis=1) for runs in group], axis=0)[:, None]
+    """Scale the values of each instance to [0, 1] by the lowest and highest F of the whole group (Sec. 5.1).
+
+    A run that diverged stands at the bad end of the scale from there on, whatever its F was before.
+    """
+    every = np.concatenate([runs.values for runs in group], axis=1)
+    reached = np.isfinite(every)
+    lowest = every.min(axis=1, keepdims=True, where=reached, initial=np.inf)
+    highest = every.max(axis=1, keepdims=True, where=reached, initial=-np.inf)
     spread = np.where(highest > lowest, highest - lowest, 1.0)
-    return [(runs.values - lowest) / spread for runs in group]
+    return [np.clip((runs.values - lowest) / spread, 0.0, 1.0) for runs in group]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -132,6 +142,16 @@ class Context:
         if (family, variant) not in self._read:
             self._read[family, variant] = load_runs(self.store, self.specs(family, variant))
         return self._read[family, variant]
+
+    def diverged(self) -> list[str]:
+        """Return a sentence for every variant read so far of which runs diverged."""
+        return [
+            f"{variant.label} on {family} games{', with the larger step' if variant.bold else ''}: "
+            f"{share(runs.diverged)} runs diverged to where no equilibrium can be computed "
+            f"(seeds {[spec.seed for spec, gone in zip(runs.specs, runs.diverged, strict=True) if gone]})"
+            for (family, variant), runs in self._read.items()
+            if runs.diverged.any()
+        ]
 
     def pair(self, family: Family, variants: Sequence[Variant]) -> Pair:
         """Return PZOS and ZOS, normalised over the two."""

@@ -160,8 +160,13 @@ class RoutingGame:
         The gap is the most that any traveller could save by another path, relative to the largest perceived edge
         cost (or to the cost of a unit of flow on the steepest edge, if that is more).
         """
+        solver = self._solver()
+        if type(tolls) is _ARRAY and tolls.dtype == _DOUBLE:
+            certified = solver.certified_stack(tolls)  # the queries of a batch: the usual case
+            if certified is not None:
+                return certified
         rows, _ = checked_tolls("RoutingGame.certified_response", tolls, self.edges)
-        return self._solver().many(rows)
+        return solver.many(rows)
 
     def equilibrium(self, tolls: npt.ArrayLike) -> Equilibrium:
         """Return flow, gap and the flows of every class on paths (and cycles of negative cost) for one toll vector.

@@ -174,15 +174,24 @@ class SecurityGame:
 
     def damage(self, x: Vector, y: Vector) -> float:
         """Return the defender's cost f(x, y) = sum v p + c^D x^2 / 2."""
-        success = y / (np.maximum(x, 0.0) + y + self.baseline)
-        return float((self.defender_value * success + 0.5 * self.defender_cost * x * x).sum())
+        strength = np.maximum(x, 0.0)
+        strength += y
+        strength += self.baseline
+        return self._cost(x, y / strength)
+
+    def _cost(self, x: Vector, success: Vector) -> float:
+        cost = 0.5 * self.defender_cost
+        cost *= x
+        cost *= x
+        cost += self.defender_value * success
+        return float(np.add.reduce(cost))
 
     def damage_and_gradients(self, x: Vector, y: Vector) -> tuple[float, Vector, Vector]:
         """Return f(x, y) with both exact partial gradients."""
         strength = np.maximum(x, 0.0) + self.baseline
         total = strength + y
         success = y / total
-        value = float((self.defender_value * success + 0.5 * self.defender_cost * x * x).sum())
+        value = self._cost(x, success)
         spread = self.defender_value / total
         grad_x = self.defender_cost * x - np.where(x >= 0.0, spread * success, 0.0)
         return value, grad_x, spread * (strength / total)

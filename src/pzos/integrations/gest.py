@@ -66,7 +66,10 @@ class PzosGenerator:
         start = _start(vocs, lower, upper) if x0 is None else np.asarray(x0, dtype=np.float64)
         given = [outcomes] if isinstance(outcomes, Outcomes) else list(outcomes or ())
         kept = [*_bounded(vocs), *given]
-        problem = Problem(leader, _ELSEWHERE, start, Box(lower, upper), _sense(vocs), outcomes=kept or None)
+        named = list(vocs.variable_names)
+        problem = Problem(
+            leader, _ELSEWHERE, start, Box(lower, upper), _sense(vocs), outcomes=kept or None, decisions=named
+        )
         known = problem.known()
         solver = suited(known, solver)
         self.study = Study(known, solver, **settings) if path is None else Study.open(path, known, solver, **settings)

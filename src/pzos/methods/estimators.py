@@ -35,6 +35,10 @@ class Plan:
     points: tuple[Vector, ...]
     purposes: tuple[Purpose, ...]
 
+    def first(self, count: int) -> Plan | None:
+        """Return a plan of the first ``count`` queries alone, for the rest of a budget; None if that is of no use."""
+        return None
+
 
 P = TypeVar("P", bound=Plan)
 

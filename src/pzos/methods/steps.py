@@ -8,7 +8,7 @@ solver's state.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import sqrt
+from math import inf, sqrt
 from typing import Any, NamedTuple, Protocol, TypeGuard, runtime_checkable
 
 from pzos.base.checks import Faults, at_least, check_fields, checked, positive, set_fields, shown, whole
@@ -83,6 +83,8 @@ def value_at(schedule: float | Schedule, t: int) -> float:
     if not callable(schedule):
         return schedule
     said = schedule(t)
+    if type(said) is float and 0.0 < said < inf:  # the usual case, in short
+        return said
     if not POSITIVE.holds(said):
         raise InvalidInput(
             f"schedule {shown(schedule)}: value {shown(said)} at t = {t}: expected a positive finite number; "

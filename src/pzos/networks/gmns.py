@@ -49,7 +49,7 @@ class _Row(NamedTuple):
         return np.nan
 
 
-def _read(path: Path, *needed: str) -> Iterator[_Row]:
+def csv_rows(path: Path, *needed: str) -> Iterator[_Row]:
     """Yield the rows of a CSV file that has the ``needed`` columns; at the end raise what was noted about them."""
     faults = FileFaults(path)
     reader = csv.reader(read_lines(path))
@@ -76,7 +76,7 @@ def _free_time(row: _Row, length: float) -> float:
 
 def _links(path: Path, nodes: set[float]) -> dict[str, list[float]]:
     table: dict[str, list[float]] = {name: [] for name in _ROAD}
-    for row in _read(path, "from_node_id", "to_node_id"):
+    for row in csv_rows(path, "from_node_id", "to_node_id"):
         start, end = row.number("from_node_id"), row.number("to_node_id")
         for name, node in (("from_node_id", start), ("to_node_id", end)):
             if not np.isnan(node) and node not in nodes:
@@ -107,7 +107,7 @@ class _Nodes(NamedTuple):
 
 def _nodes(path: Path) -> _Nodes:
     found = _Nodes({"node": [], "x": [], "y": []}, {}, [])
-    for row in _read(path, "node_id"):
+    for row in csv_rows(path, "node_id"):
         node, zone = row.number("node_id"), row.number("zone_id", default=0.0)
         if not np.isfinite(node + zone):
             row.refuse("node_id, zone_id: expected finite numbers")
@@ -126,7 +126,7 @@ def _nodes(path: Path) -> _Nodes:
 
 def _trips(path: Path, node_of_zone: dict[float, float]) -> dict[str, list[float]]:
     table: dict[str, list[float]] = {"origin": [], "destination": [], "trips": []}
-    for row in _read(path, "o_zone_id", "d_zone_id", "volume"):
+    for row in csv_rows(path, "o_zone_id", "d_zone_id", "volume"):
         for name, column in (("origin", "o_zone_id"), ("destination", "d_zone_id")):
             zone = row.number(column)
             if node_of_zone and zone not in node_of_zone:

@@ -125,6 +125,17 @@ class Latency:
             )
         return replace(self, rise=self.rise * (1.0 + self.power))
 
+    def check_range(self, most: float) -> None:
+        """Say which travel time overflows at a flow of ``most``, the whole demand: nothing could be computed there."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            flow = np.full(self.base.size, most)
+            good = np.isfinite(self.time(flow) * most) & np.isfinite(self.slope(flow) * most)
+        if not good.all():
+            link = int(np.argmin(good))
+            require(False, "Network", f"travel time of link {link} under the whole demand of {most:g}",
+                    f"an overflow (capacity {self.capacity[link]:g}, power {self.power[link]:g})", "a finite number",
+                    "check the units of capacity and demand, and the power")  # fmt: skip
+
     def check_own(self, most: float) -> None:
         """Try the user's own latencies at flows up to ``most``: finite, not falling, slope not negative."""
         if self.own is None:

@@ -1,49 +1,72 @@
-"""Maps of a city before and after tolls: link width by flow, colour by toll (extra ``plot``).
+"""Maps of a city without tolls, with them, and the difference: link width by flow, colour by toll (extra ``plot``).
 
-Colours are safe for colour-blind readers: grey for links without a toll, one sequential scale for tolls, and a
-diverging one (orange to purple) where some tolls are subsidies.
+One style for all maps, that of a street map: light paper, roads with a darker casing. Colours are safe for colour-blind
+readers: grey for links without a toll, one sequential scale for tolls (a diverging one where some are subsidies), blue
+and orange where there is less and more traffic.
 """
 
 from __future__ import annotations
 
+from math import fsum
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from pzos.base.figures import new_figure
+from pzos.base.figures import BLUE, ORANGE, new_figure
 from pzos.base.types import Matrix, Vector
 from pzos.networks.assignment import Assignment
 from pzos.networks.gap import sparse_graph
 from pzos.networks.network import Network
 
-_GREY, _DARK = "0.72", "0.25"
-_WIDEST = 7.0
+PAPER, ROAD, CASING = "#f6f3ec", "#b4b0a6", "#6f6a5f"
+"""The colours of the ground, of roads without a toll, and of what lies around a road."""
+LESS, MORE = BLUE, ORANGE
+"""The colours of links with less and with more traffic than before."""
+
+_WIDEST = 6.0
+#: The scale of tolls, from low to high: the dark part of viridis, which is seen on light paper.
+_TOLLS = ("#8fd744", "#35b779", "#21918c", "#31688e", "#443983", "#440154")
+_SUBSIDY = "#b35806"
 _LANDMARKS = 60
 _FREE = 1e-9
-_FAINT = 0.01  # tolls below this share of the highest are drawn as none
+FAINT = 0.01
+"""Tolls and changes below this share of the highest are drawn as none."""
 
 
 def draw_map(before: Assignment, after: Assignment, path: str | Path | None = None, *, title: str = "") -> Any:
-    """Draw both equilibria side by side and return the figure; with ``path`` also save it (PNG, PDF, SVG)."""
-    figure, panels = new_figure(11.0, 5.6, purpose="drawing a map", ncols=2, sharex=True, sharey=True)
+    """Draw both equilibria and the difference side by side and return the figure; with ``path`` also save it.
+
+    ``before`` is the equilibrium without tolls unless its own tolls say otherwise; :func:`pzos.networks.write_map`
+    makes a page with labels of the same.
+    """
+    figure, panels = new_figure(14.0, 5.4, purpose="drawing a map", ncols=3, sharex=True, sharey=True)
     from matplotlib.cm import ScalarMappable
 
     network = after.network
-    places = layout(network)
-    toll = after.largest_toll
-    scale, norm = _colours(toll)
-    widest = max(float(before.flow.max()), float(after.flow.max()), 1e-12)
-    for axes, state, shown, name in ((panels[0], before, 0 * toll, "before"), (panels[1], after, toll, "after")):
+    places, toll, roads = layout(network), after.largest_toll, network.roads
+    scale, norm = _colours(toll[roads])
+    change = after.flow - before.flow
+    widest = max(float(before.flow[roads].max()), float(after.flow[roads].max()), 1e-12)
+    furthest = max(float(np.abs(change[roads]).max()), 1e-12)
+    for axes, state, shown, name in (
+        (panels[0], before, before.largest_toll, untolled_name(before)), (panels[1], after, toll, "with tolls"),
+    ):  # fmt: skip
         _draw_links(axes, places, network, _WIDEST * state.flow / widest, shown, scale(norm(shown)))
-        axes.set_title(f"{name}: total travel time {state.total_travel_time:,.0f}", fontsize=10)
+        axes.set_title(f"{name}: total travel time {fsum((state.flow * state.time)[roads]):,.0f}", fontsize=10)
+    _draw_difference(panels[2], places, network, change / furthest)
+    panels[2].set_title(f"difference of flow, up to {furthest:,.4g}: blue less, orange more", fontsize=10)
+    for axes in panels:
         axes.set_aspect("auto" if network.coordinates is None else "equal")
-        axes.axis("off")
+        axes.set_facecolor(PAPER)
+        axes.grid(visible=False)
+        axes.tick_params(bottom=False, left=False, labelbottom=False, labelleft=False)
+        axes.spines[:].set_visible(False)
     _width_legend(figure, widest)
     label = "toll (subsidies below 0)" if toll.min() < -_FREE else "toll"
     if np.any(np.abs(toll) > _FREE):
-        figure.colorbar(ScalarMappable(norm, scale), ax=panels, label=label, shrink=0.75)
+        figure.colorbar(ScalarMappable(norm, scale), ax=panels[1], label=label, shrink=0.75)
     drawn = "" if network.coordinates is not None else " (no coordinates: laid out by travel time)"
     figure.suptitle((title or network.name) + drawn, fontsize=11)
     if path is not None:
@@ -51,32 +74,60 @@ def draw_map(before: Assignment, after: Assignment, path: str | Path | None = No
     return figure
 
 
+def untolled_name(before: Assignment) -> str:
+    """Return what the first of two equilibria is: that without tolls, unless it has some."""
+    return "before" if np.any(before.tolls) else "no tolls"
+
+
+def toll_colour(toll: float, highest: float) -> str:
+    """Return the colour of a road with this toll, on the scale up to the highest one."""
+    if abs(toll) <= max(_FREE, FAINT * highest):
+        return ROAD
+    if toll < 0.0:
+        return _SUBSIDY
+    return _TOLLS[min(int(len(_TOLLS) * toll / highest), len(_TOLLS) - 1)]
+
+
 def _colours(toll: Vector) -> tuple[Any, Any]:
-    from matplotlib import colormaps
     from matplotlib.colors import LinearSegmentedColormap, Normalize
 
     most = max(float(np.abs(toll).max()), 1e-9)
     if toll.min() < -_FREE:
-        return colormaps["PuOr"], Normalize(-most, most)
-    # The lightest tenth of the scale would be lost on white paper.
-    part = colormaps["viridis_r"](np.linspace(0.1, 1.0, 128))
-    return LinearSegmentedColormap.from_list("toll", part), Normalize(0.0, most)
+        return LinearSegmentedColormap.from_list("toll", [_SUBSIDY, "#f7f7f7", _TOLLS[-1]]), Normalize(-most, most)
+    return LinearSegmentedColormap.from_list("toll", _TOLLS), Normalize(0.0, most)
 
 
 def _draw_links(axes: Any, places: Matrix, network: Network, width: Vector, toll: Vector, colour: Any) -> None:
+    paid = np.abs(toll) > max(_FREE, FAINT * float(np.abs(toll).max()))
+    # The highest tolls on top; free roads lowest.
+    order = np.lexsort((np.abs(toll), paid))
+    order = order[network.roads[order]]
+    shown = np.where(paid[:, None], colour, _rgba(ROAD))
+    _draw_roads(axes, beside_each_other(places, network)[order], np.maximum(width[order], 0.6), shown[order])
+
+
+def _draw_difference(axes: Any, places: Matrix, network: Network, change: Vector) -> None:
+    order = np.argsort(np.abs(change), kind="stable")
+    order = order[network.roads[order]]
+    sides = np.where(change[:, None] > 0, _rgba(MORE), _rgba(LESS))
+    shown = np.where(np.abs(change)[:, None] > FAINT, sides, _rgba(ROAD))
+    width = np.maximum(_WIDEST * np.abs(change), 0.6)
+    _draw_roads(axes, beside_each_other(places, network)[order], width[order], shown[order])
+
+
+def _rgba(colour: str) -> Any:
+    from matplotlib.colors import to_rgba
+
+    return np.array(to_rgba(colour))
+
+
+def _draw_roads(axes: Any, segments: npt.NDArray[np.float64], width: Vector, colour: Any) -> None:
+    """Draw roads as a street map does: a casing, and the road on it."""
     from matplotlib.collections import LineCollection
 
-    segments = beside_each_other(places, network)
-    paid = np.abs(toll) > max(_FREE, _FAINT * float(np.abs(toll).max()))
-    # A hairline below each link: streets without traffic stay visible.
-    axes.add_collection(LineCollection(list(segments), colors="0.85", linewidths=0.5, zorder=1))
-    axes.add_collection(LineCollection(list(segments[~paid]), colors=_GREY, linewidths=width[~paid], zorder=2))
-    order = np.flatnonzero(paid)[np.argsort(np.abs(toll[paid]), kind="stable")]  # the highest tolls on top
-    if order.size:
-        wide = np.maximum(width[order], 0.8)
-        lines = list(segments[order])
-        axes.add_collection(LineCollection(lines, colors=_DARK, linewidths=wide + 0.7, zorder=3))
-        axes.add_collection(LineCollection(lines, colors=colour[order], linewidths=wide, zorder=4))
+    lines = list(segments)
+    axes.add_collection(LineCollection(lines, colors=CASING, linewidths=width + 0.7, capstyle="round", zorder=1))
+    axes.add_collection(LineCollection(lines, colors=colour, linewidths=width, capstyle="round", zorder=2))
     axes.autoscale()
 
 
@@ -86,19 +137,22 @@ def _width_legend(figure: Any, widest: float) -> None:
     unit = 10.0 ** np.floor(np.log10(widest))
     top = unit * np.floor(widest / unit)
     flows = {flow: f"{flow:,.0f}" if flow >= 10 else f"{flow:.3g}" for flow in (top, top / 2, top / 10)}
-    marks = [Line2D([], [], color=_GREY, linewidth=_WIDEST * flow / widest, label=name) for flow, name in flows.items()]
+    marks = [Line2D([], [], color=ROAD, linewidth=_WIDEST * flow / widest, label=name) for flow, name in flows.items()]
     figure.legend(handles=marks, title="flow", loc="outside lower center", ncols=3, frameon=False, fontsize=8,
                   title_fontsize=8)  # fmt: skip
 
 
-def beside_each_other(places: Matrix, network: Network) -> npt.NDArray[np.float64]:
-    """Return the ends of every link, moved a little to its right, so that both directions can be seen."""
+def beside_each_other(places: Matrix, network: Network, right: float = 1.0) -> npt.NDArray[np.float64]:
+    """Return the ends of every link, moved a little to its right, so that both directions can be seen.
+
+    Where the second coordinate grows downwards ``right`` is -1.
+    """
     start, end = places[network.tail], places[network.head]
     along = end - start
     length = np.sqrt((along**2).sum(axis=1, keepdims=True))
     typical = float(np.median(length[length > 0])) if np.any(length > 0) else 1.0
-    right = np.stack([along[:, 1], -along[:, 0]], axis=1) / np.maximum(length, 1e-300)
-    moved: npt.NDArray[np.float64] = np.stack([start, end], axis=1) + 0.045 * typical * right[:, None, :]
+    aside = right * np.stack([along[:, 1], -along[:, 0]], axis=1) / np.maximum(length, 1e-300)
+    moved: npt.NDArray[np.float64] = np.stack([start, end], axis=1) + 0.045 * typical * aside[:, None, :]
     return moved
 
 

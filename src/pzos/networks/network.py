@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from pzos.problem.problem import Problem
 
 
+HOME, CONNECTOR = -1002, -1001
+"""The types of links that are no roads: those of travellers who stay at home, and those from and to homes."""
+
+
 @dataclass(frozen=True, eq=False)
 class Network:
     """Links from node ``tail`` to node ``head`` (counted from 0), their latencies, and the classes of travellers.
@@ -95,6 +99,11 @@ class Network:
     def links(self) -> int:
         """Return the number of links."""
         return int(self.tail.size)
+
+    @property
+    def roads(self) -> npt.NDArray[np.bool_]:
+        """Tell which links are roads: all, unless demand is elastic."""
+        return ~np.isin(self.link_type, (HOME, CONNECTOR))
 
     @property
     def demand(self) -> Demand:
@@ -171,7 +180,7 @@ class Network:
 
     def toll_problem(
         self,
-        links: Iterable[Any] | None = None,
+        links: Any = None,
         objective: str | Mapping[str, float] | Callable[..., Any] = "revenue",
         **options: Any,
     ) -> Problem:
@@ -270,7 +279,9 @@ def _prepare(network: Network) -> Prepared:
     trips = _trips(network)
     _check_reach(network, graph, trips)
     law = network.latency.law(order)
-    network.latency.check_own(sum(group.demand.total for group in network.classes))
+    everyone = sum(group.demand.total for group in network.classes)
+    network.latency.check_own(everyone)
+    network.latency.check_range(everyone)
     priced = network.toll_factor * network.toll / network.worth + network.distance_factor * network.length
     return Prepared(order, graph, trips, law, np.ascontiguousarray(priced[:, order]))
 

@@ -17,36 +17,68 @@ from pzos.base.checks import require
 from pzos.base.types import LeaderValue, Sense, Vector
 from pzos.networks.assignment import Assignment
 from pzos.networks.demand import Indices
-from pzos.networks.network import Network
+from pzos.networks.network import HOME, Network
+from pzos.networks.scenarios import surplus, trips_made
+from pzos.networks.tariffs import Response, Tariff, tariff
 from pzos.problem.leader import Leader, leader_from_functions
 
 # Carbon monoxide in grams per vehicle on a link of L km driven in t minutes: 0.2038 t exp(0.7962 L / t), the
 # macroscopic relation of TRANSYT-7F that the literature on emission pricing uses. It holds for speeds that cars
 # drive at; above 5 km a minute it goes on as if at that speed.
+#: The largest loss is smoothed over this share of what a trip costs.
+_SMOOTH = 0.01
 _GRAMS, _PER_SPEED, _FASTEST = 0.2038, 0.7962, 5.0
 
 
 @dataclass(frozen=True, eq=False)
 class TollSetting:
-    """The tolled links of a network, and what may be wanted of tolls x and response y.
+    """The tolls of a network, and what may be wanted of decisions x and response y (:class:`TollFollower`).
 
-    The response is the flow of all links, followed, if not all travellers pay, by the flow that pays.
+    ``before`` is what a trip costs each class or zone without tolls, where the response tells what it costs now.
     """
 
     network: Network
-    links: Indices
+    tariff: Tariff
+    before: Vector | None = None
+
+    @property
+    def size(self) -> int:
+        """Return how many numbers a response has."""
+        return Response(self.network, self.tariff).costs + (0 if self.before is None else self.before.size)
 
     def revenue(self, x: Vector, y: Vector) -> LeaderValue:
         """Return the sum of toll times paying flow."""
-        paying = self.links - self.network.links + y.size
+        response = Response(self.network, self.tariff)
+        paying = response.payers(y)
+        return LeaderValue(float(np.einsum("i,i->", x, paying)), paying, response.paid(x, y))
+
+    def largest_loss(self, x: Vector, y: Vector) -> LeaderValue:
+        """Return the largest loss of any class (or zone) on its mean trip, in money, smoothed within a hundredth."""
+        before = np.zeros(0) if self.before is None else self.before
+        at = y.size - before.size
+        loss = y[at:] - before
+        smooth = _SMOOTH * float(np.abs(before).mean())
+        shares = np.exp((loss - loss.max()) / smooth)
         grad = np.zeros(y.size)
-        grad[paying] = x
-        return LeaderValue(float(np.einsum("i,i->", x, y[paying])), y[paying], grad)
+        grad[at:] = shares / shares.sum()
+        return LeaderValue(float(loss.max() + smooth * np.log(shares.sum())), np.zeros(x.size), grad)
 
     def travel_time(self, x: Vector, y: Vector) -> LeaderValue:
         """Return the total travel time  sum v t(v); its gradient t + v t' is the marginal social cost."""
         flow, time, slope = self._roads(y)
         return self._of_flow(x, y, float(np.einsum("i,i->", flow, time)), time + flow * slope)
+
+    def surplus(self, x: Vector, y: Vector) -> LeaderValue:
+        """Return the surplus of travellers and treasury together in money, up to a constant: what trips are worth
+        to those who make them, less time and distance; what those who stay at home forgo is the integral of its cost.
+        """
+        network, (flow, time, slope) = self.network, self._roads(y)
+        stays = network.link_type == HOME
+        forgone = np.where(stays, network.latency.integral(y[: network.links]), 0.0)
+        cost = time + network.distance_factor * network.length
+        marginal = np.where(stays, network.latency.time(y[: network.links]), cost + flow * slope)
+        worth = float(network.worth[0, 0])
+        return self._of_flow(x, y, -worth * float(np.einsum("i,i->", flow, cost) + forgone.sum()), -worth * marginal)
 
     def emissions(self, x: Vector, y: Vector) -> LeaderValue:
         """Return the carbon monoxide in grams, lengths in km and times in minutes; empty links of time 0 emit none."""
@@ -63,23 +95,29 @@ class TollSetting:
         return LeaderValue(float(np.einsum("i,i->", x, x)), 2.0 * x, np.zeros(y.size))
 
     def _roads(self, y: Vector) -> tuple[Vector, Vector, Vector]:
-        flow = y[: self.network.links]
-        return flow, self.network.latency.time(flow), self.network.latency.slope(flow)
+        """Return flow, time and slope of every link, 0 where a link is no road."""
+        flow, roads = y[: self.network.links], self.network.roads
+        time, slope = self.network.latency.time(flow), self.network.latency.slope(flow)
+        if roads.all():
+            return flow, time, slope
+        return np.where(roads, flow, 0.0), np.where(roads, time, 0.0), np.where(roads, slope, 0.0)
 
     def _of_flow(self, x: Vector, y: Vector, value: float, grad_flow: Vector) -> LeaderValue:
         grad = np.zeros(y.size)
         grad[: grad_flow.size] = grad_flow
         return LeaderValue(value, np.zeros(x.size), grad)
 
-    def drives_plausibly(self) -> bool:
-        """Tell whether the typical link's length and free-flow time can be km and minutes, as emissions need."""
-        known = (self.network.latency.base > 0) & (self.network.length > 0)
-        if not known.any():
-            return False
-        return bool(np.median(self.network.length[known] / self.network.latency.base[known]) < _FASTEST)
+
+def drives_plausibly(network: Network) -> bool:
+    """Tell whether the typical link's length and free-flow time can be km and minutes, as emissions need."""
+    known = (network.latency.base > 0) & (network.length > 0)
+    if not known.any():
+        return False
+    return bool(np.median(network.length[known] / network.latency.base[known]) < _FASTEST)
 
 
-SENSES: dict[str, Sense] = {"revenue": "max", "travel_time": "min", "emissions": "min", "toll_squares": "min"}
+SENSES: dict[str, Sense] = {"revenue": "max", "travel_time": "min", "emissions": "min", "surplus": "max",
+                            "largest_loss": "min", "toll_squares": "min"}  # fmt: skip
 """The named objectives and what is wanted of each alone; a mix of several is maximised."""
 
 
@@ -129,11 +167,17 @@ class TollReport:
     @property
     def time_saved(self) -> float:
         """Return the travel time saved over all travellers, in units of time."""
-        return self.before.total_travel_time - self.after.total_travel_time
+        return time_on_roads(self.before) - time_on_roads(self.after)
 
     @property
     def user_benefit(self) -> float:
-        """Return what travellers gain in money: their cost before minus after, each class at its value of time."""
+        """Return what travellers gain in money: the change of their surplus, each class at its value of time.
+
+        Where demand is fixed that is their cost before minus after.
+        """
+        had, have = surplus(self.before), surplus(self.after)
+        if had is not None and have is not None:
+            return fsum(have - had)
         before, after = ([fsum(row) for row in state.cost * state.class_flow] for state in (self.before, self.after))
         worth = [group.value_of_time for group in self.after.network.classes]
         return fsum(each * (a - b) for each, a, b in zip(worth, before, after, strict=True))
@@ -146,16 +190,17 @@ class TollReport:
     def rows(self) -> list[tuple[str, float, float]]:
         """Return (quantity, without tolls, with tolls), ready for a table."""
         network = self.after.network
-        setting, nothing = TollSetting(network, self.links), np.zeros(self.links.size)
-        trips = sum(group.demand.total for group in network.classes)
+        setting, nothing = TollSetting(network, tariff(network, self.links)), np.zeros(self.links.size)
         quantities: dict[str, Callable[[Assignment], float]] = {
-            "total travel time": lambda state: state.total_travel_time,
-            "mean travel time": lambda state: state.total_travel_time / trips,
+            "total travel time": time_on_roads,
+            "mean travel time": lambda state: time_on_roads(state) / _trips(state),
         }
+        if np.any(network.link_type == HOME):
+            quantities = {"trips made": _trips, **quantities}
         if np.any(network.length > 0):
             quantities["distance driven"] = lambda state: fsum(state.flow * network.length)
-        if setting.drives_plausibly():
-            quantities["emissions (CO in g, for km and minutes)"] = lambda state: (
+        if drives_plausibly(network):
+            quantities["emissions (g of CO, for km and minutes)"] = lambda state: (
                 setting.emissions(nothing, state.flow).value
             )
         rows = [(name, quantity(self.before), quantity(self.after)) for name, quantity in quantities.items()]
@@ -163,6 +208,10 @@ class TollReport:
         for kind, group in enumerate(network.classes):
             before, after = (_per_trip(state, kind) for state in (self.before, self.after))
             rows += [(f"{name}, {group.name}", value, after[name]) for name, value in before.items()]
+        had, have = surplus(self.before), surplus(self.after)
+        if had is not None and have is not None:
+            named = zip((group.name for group in network.classes), had, have, strict=True)
+            rows += [(f"surplus (money), {name}", float(before), float(after)) for name, before, after in named]
         rows.append(("benefit of travellers (money)", 0.0, self.user_benefit))
         rows.append(("net benefit of society (money)", 0.0, self.net_benefit))
         return rows
@@ -179,10 +228,20 @@ class TollReport:
 
 def _per_trip(state: Assignment, kind: int) -> dict[str, float]:
     """Return travel time, toll and generalised cost of the mean trip of a class."""
-    flow, trips = state.class_flow[kind], state.network.classes[kind].demand.total
+    flow = np.where(state.network.roads, state.class_flow[kind], 0.0)
+    trips = fsum(trips_made(state)[kind])
     toll, cost = state.tolls[kind], state.cost[kind]
     parts = {"time per trip": state.time, "toll per trip (money)": toll, "cost per trip (time)": cost}
     return {name: fsum(each * flow) / trips for name, each in parts.items()}
+
+
+def time_on_roads(state: Assignment) -> float:
+    """Return the travel time of all travellers; those who stay at home have none."""
+    return fsum((state.flow * state.time)[state.network.roads])
+
+
+def _trips(state: Assignment) -> float:
+    return fsum(np.concatenate(trips_made(state)))
 
 
 toll_report = TollReport

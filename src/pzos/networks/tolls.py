@@ -1,34 +1,31 @@
 """The toll problem on a city: the leader sets tolls on chosen links, the travellers answer with an equilibrium.
 
-Also the search itself: good places to start from, and the uniform toll every proposal must beat. Marginal-cost tolls
-x = v t'(v), averaged over a few responses, are where a leader who knows the latencies starts: with all links tolled
-and one class they lead to the system optimum. Elsewhere they are only a start.
+Marginal-cost tolls x = v t'(v), averaged over a few responses, are where a leader who knows the latencies starts: with
+all links tolled and one class they lead to the system optimum. Elsewhere they are only a start.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from pzos.answers.oracle import Oracle
-from pzos.base.checks import Faults, at_least, frozen_array, frozen_indices, number, positive, require
-from pzos.base.errors import FollowerFailure
-from pzos.base.types import Matrix, Purpose, Query, Sense, Vector
+from pzos.base.checks import Faults, frozen_array, number, one_of, positive
+from pzos.base.columns import Columns
+from pzos.base.types import Matrix, Sense, Vector
 from pzos.networks.assignment import Assignment
 from pzos.networks.demand import Indices
+from pzos.networks.losses import By, group_names, mean_costs
 from pzos.networks.network import Network
-from pzos.networks.objectives import SENSES, TollSetting, mixed_leader, own_leader
+from pzos.networks.objectives import SENSES, TollSetting, drives_plausibly, mixed_leader, own_leader
+from pzos.networks.tariffs import Response, Tariff, chosen_links, link_names, paying_classes, tariff
 from pzos.problem.follower import Answer
 from pzos.problem.outcomes import Outcomes, caps, outcomes_from_functions
 from pzos.problem.problem import Problem
 from pzos.problem.sets import Box, Domain, Nonnegative, Whole
-from pzos.solving import solve
-from pzos.study.result import Result
 
 _MARGINAL_STEPS = 6
 _GAP = number(lambda gap: 0 < gap < 1, "a number between 0 and 1", "1e-10 is usual")
@@ -37,41 +34,47 @@ _WEIGHT = number(lambda weight: True, "a finite number", "a weight of either sig
 
 @dataclass(frozen=True, eq=False)
 class TollFollower:
-    """The travellers: tolls on ``links`` in, equilibrium flow out, with the gap it was computed to.
+    """The travellers: decisions of a tariff in, equilibrium flow out, with the gap it was computed to.
 
-    The answer is the flow of all links; where only some ``classes`` pay, their flow follows behind it.
+    The answer is the flow of all links; where not all classes pay the same, it is followed by how many pay each toll;
+    and with ``losses`` ("class" or "zone") by the mean trip's cost in money of every class, or of every zone of origin.
     """
 
     network: Network
-    links: Indices
-    classes: tuple[int, ...]
+    tariff: Tariff
     gap: float
+    losses: By | None = None
 
     def tolls(self, x: Vector) -> Matrix:
         """Return the table of tolls, one row per class, one column per link."""
-        table = np.zeros((len(self.network.classes), self.network.links))
-        table[list(self.classes)] = self.network.tolls_on(self.links, x)
-        return table
+        return self.tariff.tolls(x)
 
     def assignment(self, x: npt.ArrayLike) -> Assignment:
         """Return the whole equilibrium at tolls ``x``."""
         return self.network.assign(self.tolls(np.asarray(x, dtype=np.float64)), self.gap)
 
+    def payers(self, y: Vector) -> Vector:
+        """Return how many pay each toll, out of an answer."""
+        return Response(self.network, self.tariff).payers(y)
+
     def __call__(self, x: Vector) -> Answer:
         """Answer one query."""
         found = self.assignment(x)
-        if len(self.classes) == len(self.network.classes):
-            return Answer(found.flow, found.gap)
-        paying = found.class_flow[list(self.classes)].sum(axis=0)
-        return Answer(np.concatenate([found.flow, paying]), found.gap)
+        parts = [found.flow]
+        if not self.tariff.alike:
+            parts.append(self.tariff.payers(found.class_flow))
+        if self.losses is not None:
+            parts.append(mean_costs(found, self.losses))
+        return Answer(parts[0] if len(parts) == 1 else np.concatenate(parts), found.gap)
 
 
 def toll_problem(
     network: Network,
-    links: Iterable[Any] | None = None,
+    links: Tariff | Mapping[str, Iterable[Any]] | Iterable[Any] | None = None,
     objective: str | Mapping[str, float] | Callable[..., Any] = "revenue",
     *,
     classes: Sequence[int] | None = None,
+    losses: By | None = None,
     lower: npt.ArrayLike = 0.0,
     upper: npt.ArrayLike = np.inf,
     domain: Domain | None = None,
@@ -83,48 +86,57 @@ def toll_problem(
 ) -> Problem:
     """Return the problem of choosing tolls on ``links`` (numbers or (from, to) pairs; all links by default).
 
-    ``objective``: "revenue" (maximised), "travel_time", "emissions" or "toll_squares" (minimised); a mix
-    ``{"revenue": 1.0, "travel_time": -0.2}`` (maximised); or your own function of (tolls, flow) that returns value
-    and both gradients, or a Leader (minimised unless ``sense="max"``). ``classes`` says who pays (all by default):
-    if not all, the response is the flow followed by the paying flow. ``lower`` and ``upper`` cap the tolls;
-    ``domain`` is any other set. ``follower`` replaces the equilibrium by another model, such as a simulator.
+    A mapping from names to links has one common toll for each group; :func:`pzos.networks.tariff` also makes tolls by
+    class. ``objective``: "revenue" or "surplus" (maximised), "travel_time", "emissions", "largest_loss" or
+    "toll_squares" (minimised); a mix ``{"revenue": 1.0, "travel_time": -0.2}`` (maximised); or your own function of
+    (tolls, response) that returns value and both gradients, or a Leader (minimised unless ``sense="max"``). ``classes``
+    says who pays (all by default); ``losses`` that the response tells what a trip costs each class or zone
+    (:class:`TollFollower`). ``lower`` and ``upper`` cap the tolls; ``domain`` is any other set. ``follower`` replaces
+    the equilibrium by another model, such as a simulator.
 
     The start ``x0`` is no tolls; for "travel_time", which has poor local optima near there, averaged marginal-cost
     tolls (a few equilibria, computed here and not counted as queries), unless ``follower`` or ``x0`` is given.
 
-    ``outcomes`` are constraints on the response: :func:`flow_caps`, :func:`total_cap`, or your own.
+    ``outcomes`` are constraints on the response: :func:`flow_caps`, :func:`total_cap`, :func:`loss_caps`, or your own.
     """
-    chosen = chosen_links(network, links)
     faults = Faults("toll_problem")
-    known = list(range(len(network.classes)))
-    wanted = frozen_indices(faults, "classes", known if classes is None else classes)
-    faults.raise_if_any()
-    paying = () if wanted is None else tuple(wanted.tolist())
-    fine = bool(paying) and set(paying) <= set(known)
-    faults.check(fine, "classes", classes, f"numbers out of {known}", "see .classes")
+    paying_classes(faults, network, classes)
+    plan = tariff(network, links, classes=None if faults.messages else classes)  # all faults are told at once
     _GAP.note(faults, "gap", gap)
     given = {"x0": 0.0 if x0 is None else x0, "lower": lower, "upper": upper}
-    start, low, high = (_per_link(faults, name, value, chosen.size) for name, value in given.items())
+    start, low, high = (_per_toll(faults, name, value, len(plan)) for name, value in given.items())
     weights = _weights(faults, objective)
-    setting = TollSetting(network, chosen)
-    if weights and "emissions" in weights:
-        faults.check(setting.drives_plausibly(), "network.length", network.length, "lengths in km and times in minutes",
-                     "the typical link is driven at more than 300 km/h or has no length; rescale it")  # fmt: skip
+    losses = "class" if losses is None and weights and "largest_loss" in weights else losses
+    one_of(("class", "zone", None)).note(faults, "losses", losses)
+    _check_wanted(faults, network, weights or {})
     faults.raise_if_any()
-    if weights is None:
-        size = network.links * (1 if len(paying) == len(known) else 2)
-        leader = own_leader(objective, start, np.ones(size))
-    else:
-        leader = mixed_leader(setting, weights)
-    travellers = TollFollower(network, chosen, paying, float(gap))
+    before = None if losses is None else mean_costs(network.assign(gap=gap), losses)
+    setting = TollSetting(network, plan, before)
+    leader = own_leader(objective, start, np.ones(setting.size)) if weights is None else mixed_leader(setting, weights)
+    travellers = TollFollower(network, plan, float(gap), losses)
     allowed = _domain(low, high) if domain is None else domain
     if x0 is None and follower is None and objective == "travel_time":
         *_, (start, _) = marginal_cost_tolls(travellers, allowed, _MARGINAL_STEPS)
     if sense is None:
         sense = SENSES[objective] if isinstance(objective, str) else "min" if weights is None else "max"
-    name = f"tolls on {chosen.size} links of {network.name} for {leader.name}"
-    answering = travellers if follower is None else follower
-    return Problem(leader, answering, start, allowed, sense, name, outcomes=outcomes)
+    name = f"tolls on {plan.tolled.size} links of {network.name} for {leader.name}"
+    payers = [] if plan.alike else [f"{toll}, paying" for toll in plan.names]
+    costs = [] if losses is None else [f"cost of a trip, {who}" for who in group_names(network, losses)]
+    return Problem(
+        leader, travellers if follower is None else follower, start, allowed, sense, name, outcomes=outcomes,
+        decisions=Columns(list(plan.names)), responses=Columns([*link_names(network), *payers, *costs]),
+    )  # fmt: skip
+
+
+def _check_wanted(faults: Faults, network: Network, weights: Mapping[str, float]) -> None:
+    """Note objectives that this network cannot be asked for."""
+    if "emissions" in weights:
+        faults.check(drives_plausibly(network), "network.length", network.length, "lengths in km and times in minutes",
+                     "the typical link is driven at more than 300 km/h or has no length; rescale it")  # fmt: skip
+    if "surplus" in weights:
+        worth = network.worth.ravel()
+        faults.check(bool(np.all(worth == worth[0])), "objective", "surplus", "one value of time for all classes",
+                     "the surplus of several is in the report, not in the response")  # fmt: skip
 
 
 def flow_caps(network: Network, links: Iterable[Any], most: npt.ArrayLike) -> Outcomes:
@@ -135,16 +147,41 @@ def flow_caps(network: Network, links: Iterable[Any], most: npt.ArrayLike) -> Ou
     return caps(most, numbers, names=names)
 
 
-def total_cap(network: Network, links: Iterable[Any] | None, name: str, most: float) -> Outcomes:
+def loss_caps(network: Network, links: Any, by: By, most: float, gap: float = 1e-10) -> Outcomes:
+    """Return the constraint that the mean trip of no class (or zone of origin) costs more than ``most`` money above
+    what it costs without tolls; for a problem with the same ``links`` and ``losses=by``.
+    """
+    faults = Faults("loss_caps")
+    one_of(("class", "zone")).note(faults, "by", by)
+    number(lambda value: True, "a finite number", "below 0: everybody must gain").note(faults, "most", most)
+    faults.raise_if_any()
+    response = Response(network, tariff(network, links))
+    before = mean_costs(network.assign(gap=gap), by)
+    names = [f"loss of {who}" for who in group_names(network, by)]
+    entries = response.costs + np.arange(before.size)
+
+    def value(x: Vector, y: Vector) -> Vector:
+        return np.asarray(y[entries] - before - most)
+
+    def pull(x: Vector, y: Vector, weights: Vector) -> tuple[Vector, Vector]:
+        grad = np.zeros(y.size)
+        grad[entries] = weights
+        return np.zeros(x.size), grad
+
+    return outcomes_from_functions(value, pull, names=[f"{name} <= {most:g}" for name in names])
+
+
+def total_cap(network: Network, links: Any, name: str, most: float) -> Outcomes:
     """Return the constraint that an objective by name ("travel_time", "emissions", ...) is at most ``most``.
 
     ``links`` are the tolled ones, as for :func:`toll_problem`.
     """
     faults = Faults("total_cap")
-    faults.check(name in SENSES, "name", name, f"one of {sorted(SENSES)}", "check the spelling")
+    known = sorted(set(SENSES) - {"largest_loss", "surplus"})
+    faults.check(name in known, "name", name, f"one of {known}", "check the spelling; losses have loss_caps")
     positive("what is allowed?").note(faults, "most", most)
     faults.raise_if_any()
-    total = mixed_leader(TollSetting(network, chosen_links(network, links)), {name: 1.0 / float(most)})
+    total = mixed_leader(TollSetting(network, tariff(network, links)), {name: 1.0 / float(most)})
 
     def pull(x: Vector, y: Vector, weights: Vector) -> tuple[Vector, Vector]:
         at = total(x, y)
@@ -156,40 +193,61 @@ def total_cap(network: Network, links: Iterable[Any] | None, name: str, most: fl
     return outcomes_from_functions(value, pull, names=[f"{name} <= {most:g}"])
 
 
-def marginal_cost_tolls(travellers: TollFollower, domain: Domain, steps: int) -> Iterator[tuple[Vector, Vector]]:
+def marginal_cost_tolls(
+    travellers: TollFollower, domain: Domain, steps: int, answer: Callable[[Vector], Vector] | None = None
+) -> Iterator[tuple[Vector, Vector]]:
     """Yield marginal-cost tolls, averaged over the responses so far, each with the response to it.
 
         x <- x + (v t'(v) - x) / (k + 2)
 
-    With all links tolled, one class and many steps these are the tolls of the system optimum.
+    A common toll is their mean over its links, weighted by flow. With all links tolled, one class and many steps these
+    are the tolls of the system optimum. ``answer`` asks for a response in another way, for instance one that counts.
     """
-    network, links = travellers.network, travellers.links
-    worth = [network.classes[kind].value_of_time for kind in travellers.classes]
-    trips = [network.classes[kind].demand.total for kind in travellers.classes]
-    money = float(np.average(worth, weights=trips))
-    x = domain.project(np.zeros(links.size))
-    y: Vector = travellers(x).y
+    ask = answer or (lambda x: np.asarray(travellers(x).y))
+    network, plan = travellers.network, travellers.tariff
+    money = mean_value_of_time(network, plan.paying)
+    decision, link = np.unique(np.stack([plan.decision, plan.link]), axis=1)
+    x = domain.project(np.zeros(len(plan)))
+    y = ask(x)
     for step in range(steps):
         flow = y[: network.links]
-        external = money * (flow * network.latency.slope(flow))[links]
+        external = money * flow * network.latency.slope(flow)
+        external = _mean_by_decision(decision, external[link], flow[link], len(plan))
         x = domain.project(x + (external - x) / (step + 2.0))
-        y = travellers(x).y
+        y = ask(x)
         yield x, y
 
 
-def chosen_links(network: Network, links: Iterable[Any] | None) -> Indices:
-    """Return the numbers of the tolled links, checked, in the order given."""
-    if links is None:
-        return np.arange(network.links)
-    require(
-        isinstance(links, Iterable), "toll_problem", "links", links, "a list of links", "leave it out for all links"
-    )
-    numbers = np.array([network.link_number(link) for link in links], dtype=np.int64)
-    faults = Faults("toll_problem")
-    faults.check(numbers.size > 0, "links", [], "at least one link", "leave it out for all links")
-    faults.check(np.unique(numbers).size == numbers.size, "links", numbers, "each link once", "drop the repeated ones")
-    faults.raise_if_any()
-    return numbers
+def _mean_by_decision(decision: Indices, values: Vector, flow: Vector, size: int) -> Vector:
+    """Return the mean of ``values`` for every decision, weighted by flow; of a single value that value, to the bit."""
+    most = np.zeros(size)
+    np.maximum.at(most, decision, flow)
+    weight = flow / np.maximum(most, 1e-300)[decision]
+    total = np.bincount(decision, weights=weight * values, minlength=size)
+    return np.asarray(total / np.maximum(np.bincount(decision, weights=weight, minlength=size), 1e-300))
+
+
+def mean_value_of_time(network: Network, classes: Sequence[int]) -> float:
+    """Return what a unit of time is worth to the mean traveller of these classes."""
+    worth = [network.classes[kind].value_of_time for kind in classes]
+    return float(np.average(worth, weights=[network.classes[kind].demand.total for kind in classes]))
+
+
+def usual_cap(network: Network, links: Any = None, *, classes: Sequence[int] | None = None,
+              free: Assignment | None = None) -> float:  # fmt: skip
+    """Return a highest toll that keeps out nothing reasonable, rounded up to two digits.
+
+    It is what the mean trip's time is worth, or the largest marginal-cost toll of these links, without tolls or at the
+    system optimum, whichever is more. ``free`` is the equilibrium without tolls, if it is known.
+    """
+    plan = tariff(network, links, classes=classes)
+    state = network.assign() if free is None else free
+    money, chosen = mean_value_of_time(network, plan.paying), plan.tolled
+    flows = [state.flow] if network.latency.own is not None else [state.flow, network.system_optimum().flow]
+    external = max(float((flow * network.latency.slope(flow))[chosen].max()) for flow in flows)
+    highest = money * max(state.total_travel_time / network.demand.total, external)
+    unit = 10.0 ** (np.floor(np.log10(highest)) - 1.0)
+    return float(f"{np.ceil(highest / unit * (1.0 - 1e-12)) * unit:.3g}")
 
 
 def _weights(faults: Faults, objective: Any) -> dict[str, float] | None:
@@ -206,11 +264,11 @@ def _weights(faults: Faults, objective: Any) -> dict[str, float] | None:
     return weights
 
 
-def _per_link(faults: Faults, name: str, value: npt.ArrayLike, size: int) -> Vector:
-    """Return one number per tolled link; a single number stands for all of them."""
+def _per_toll(faults: Faults, name: str, value: npt.ArrayLike, size: int) -> Vector:
+    """Return one number per toll; a single number stands for all of them."""
     array = frozen_array(faults, name, value)
     if array is None or not faults.check(
-        array.shape in ((), (size,)), name, array, f"one number, or {size}", "one per tolled link"
+        array.shape in ((), (size,)), name, array, f"one number, or {size}", "one per toll"
     ):
         return np.zeros(size)
     return np.array(np.broadcast_to(array, (size,)))
@@ -222,132 +280,3 @@ def _domain(low: Vector, high: Vector) -> Domain:
     if np.all(np.isposinf(high)) and np.all(np.isneginf(low)):
         return Whole()
     return Box(low, high)
-
-
-# ---- the search ------------------------------------------------------------------------------------------------------
-
-
-class Uniform(NamedTuple):
-    """The best toll that is the same on all chosen links, with its value and the queries it took."""
-
-    toll: float
-    value: float
-    queries: int
-
-
-class Trial(NamedTuple):
-    """Tolls that were tried before the search, what they are worth, and the constraints g there."""
-
-    x: Vector
-    value: float
-    what: str
-    excess: Vector
-
-
-@dataclass(frozen=True, eq=False)
-class TollSearch:
-    """The best tolls found; ``start`` says from where the search began, ``queries`` counts everything asked."""
-
-    x: Vector
-    value: float
-    start: Trial
-    uniform: Uniform
-    untolled: float
-    queries: int
-    seconds: float
-    result: Result
-
-    def choices(self) -> dict[str, Vector]:
-        """Return the tolls worth comparing by name: none, the best uniform ones, and those found."""
-        uniform = np.full_like(self.x, self.uniform.toll)
-        return {"no tolls": np.zeros_like(self.x), f"uniform {self.uniform.toll:g}": uniform, "optimised": self.x}
-
-
-def optimise_tolls(
-    problem: Problem, highest: float, solver: Any = None, *, queries: int = 200, uniform: int = 8, marginal: int = 6,
-    seed: int = 0, **limits: Any
-) -> TollSearch:  # fmt: skip
-    """Search the tolls within so many queries, from the best of some uniform and marginal-cost tolls.
-
-    ``uniform`` equal tolls from 0 to ``highest`` are tried, and ``marginal`` steps of averaged marginal-cost tolls
-    where the followers are an equilibrium model; the rest of the budget is the solver's (default: the package's).
-    """
-    faults = Faults("optimise_tolls")
-    at_least(2, "at least 2", "no tolls and the highest").note(faults, "uniform", uniform)
-    at_least(0, "a number >= 0", "0 tries none").note(faults, "marginal", marginal)
-    faults.check(queries > uniform + marginal, "queries", queries, f"more than {uniform + marginal}",
-                 "the first ones find a place to start from")  # fmt: skip
-    faults.raise_if_any()
-    begin, sign = time.perf_counter(), problem.known().sign
-    levels = np.append(0.0, highest * 0.5 ** np.arange(uniform - 2, -1, -1.0))  # finer where tolls are low
-    equal = list(_uniform_trials(problem, highest, levels, seed))
-    others = list(marginal_cost_trials(problem, marginal)) if marginal else []
-    start = _best_of([*equal, *others], sign)
-    spent = len(equal) + len(others)
-    result = solve(replace(problem, x0=start.x), solver, queries=queries - spent, seed=seed, monitor=False, **limits)
-    # under constraints the run itself compares: the start was its first answer
-    better = problem.outcomes is not None or sign * result.best_value < sign * start.value
-    x, value = (result.best_x, result.best_value) if better else (start.x, start.value)
-    return TollSearch(
-        x, value, start, _best(equal, sign), equal[0].value, spent + result.queries, time.perf_counter() - begin, result
-    )
-
-
-def _best_of(trials: Sequence[Trial], sign: float) -> Trial:
-    """Return the best of those that violate constraints least, each constraint in units of the largest value seen."""
-    scales = np.maximum(np.abs([trial.excess for trial in trials]).max(axis=0), 1e-300)
-
-    def rank(trial: Trial) -> tuple[float, float]:
-        return float((np.maximum(trial.excess, 0.0) / scales).max(initial=0.0)), sign * trial.value
-
-    return min(trials, key=rank)
-
-
-def _excess(problem: Problem, x: Vector, y: Vector) -> Vector:
-    return np.zeros(0) if problem.outcomes is None else problem.outcomes.values(x, y)
-
-
-def value_at(problem: Problem, x: Vector, seed: int = 0) -> float:
-    """Return F(x), by one query."""
-    return problem.leader.value(x, _answer(problem, x, seed))
-
-
-def _answer(problem: Problem, x: Vector, seed: int) -> Vector:
-    oracle = Oracle(problem.follower, seed=seed)
-    response = next(oracle.answer([Query(0, 0, np.asarray(x, dtype=np.float64), Purpose.MONITOR)]))
-    if response.failure:
-        raise FollowerFailure(f"the followers did not answer at x = {x}: {response.failure}")
-    return response.y
-
-
-def best_uniform(problem: Problem, highest: float, points: int = 11, seed: int = 0) -> Uniform:
-    """Try equal tolls from 0 to ``highest`` on all links (projected onto the problem's set); return the best."""
-    at_least(2, "at least 2", "try 11").require("best_uniform", "points", points)
-    trials = list(_uniform_trials(problem, highest, np.linspace(0.0, highest, points), seed))
-    return _best(trials, problem.known().sign)
-
-
-def _best(trials: list[Trial], sign: float) -> Uniform:
-    best = _best_of(trials, sign)
-    return Uniform(float(best.x.max()), best.value, len(trials))
-
-
-def _uniform_trials(problem: Problem, highest: float, levels: Vector, seed: int) -> Iterator[Trial]:
-    positive("try twice a typical link time").require("uniform tolls", "highest", highest)
-    for toll in levels:
-        x = problem.domain.project(np.full(problem.x0.size, float(toll)))
-        y = _answer(problem, x, seed)
-        what = f"a uniform toll of {toll:.4g}" if toll else "no tolls"
-        yield Trial(x, problem.leader.value(x, y), what, _excess(problem, x, y))
-
-
-def marginal_cost_trials(problem: Problem, steps: int) -> Iterator[Trial]:
-    """Try averaged marginal-cost tolls (:func:`pzos.networks.tolls.marginal_cost_tolls`).
-
-    Nothing is tried where the followers are not the package's own equilibrium, whose latencies are known.
-    """
-    travellers = getattr(problem.follower, "function", None)
-    if isinstance(travellers, TollFollower):
-        for step, (x, y) in enumerate(marginal_cost_tolls(travellers, problem.domain, steps), 1):
-            what = f"marginal-cost tolls after {step} steps"
-            yield Trial(x, problem.leader.value(x, y), what, _excess(problem, x, y))

@@ -82,7 +82,7 @@ class BatchedFollower(Follower):
 
     def respond_all(self, points: Sequence[Vector]) -> list[Any]:
         """Call the function once on all points, stacked as rows."""
-        returned = self.function(np.stack(points))
+        returned = self.function(np.array(points))
         answer = returned if isinstance(returned, Answer) else Answer(returned)
         rows = np.asarray(answer.y)
         if rows.ndim != 2 or rows.shape[0] != len(points):
@@ -122,7 +122,7 @@ class Respondent(BatchedFollower):
 
     def respond_all(self, points: Sequence[Vector]) -> list[Any]:
         """Return one answer, with the gap it was certified to, per point."""
-        rows, gaps = self.function(np.stack(points))
+        rows, gaps = self.function(np.array(points))
         return [Answer(row, gap) for row, gap in zip(rows, gaps.tolist(), strict=True)]
 
 

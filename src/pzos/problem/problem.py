@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from pzos.base.checks import Faults, instance_of, one_of, set_fields, shown
+from pzos.base.checks import Faults, counted, instance_of, set_fields, shown
+from pzos.base.columns import Columns, as_columns
 from pzos.base.types import Sense, Vector, float_array
 from pzos.problem.follower import A_FOLLOWER, Follower, as_follower, identity
 from pzos.problem.grid import Grid, checked_grid
 from pzos.problem.leader import Leader
 from pzos.problem.outcomes import Outcomes, as_outcomes
+from pzos.problem.sense import AnySense, noted_sense
 from pzos.problem.sets import Domain, Whole, a_set
 
 A_LEADER = instance_of(
@@ -25,6 +27,9 @@ A_LEADER = instance_of(
 A_DOMAIN = a_set(
     "use e.g. pzos.Box(0, 1), Nonnegative(), Simplex(), Budget(), Ball(), Polyhedron(A, b) or an Intersection of sets"
 )
+
+
+NAMELESS = Columns()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,6 +45,8 @@ class Known:
     follower: dict[str, Any] | None = None  # what tells the followers from others: not they themselves
     outcomes: Outcomes | None = None
     grid: Grid | None = None
+    decisions: Columns = NAMELESS
+    responses: Columns = NAMELESS
 
     @property
     def sign(self) -> float:
@@ -61,6 +68,8 @@ class Problem:
     by ``follower_name``; by default a name is derived from the follower's own, its code and what it closes over.
     ``outcomes`` are constraints g(x, y*(x)) <= 0 on what the followers do, known like the cost. ``grid`` keeps every
     query after x0 on multiples of a step, one for all entries of x or one each, 0 where x is continuous.
+    ``decisions`` and ``responses`` name the entries of x and y for people, with units and digits: a list of names, or
+    :class:`pzos.Columns`; no number depends on them.
     """
 
     leader: Leader
@@ -73,6 +82,8 @@ class Problem:
     follower_name: str
     outcomes: Outcomes | None
     grid: Grid | None
+    decisions: Columns
+    responses: Columns
 
     def __init__(
         self,
@@ -80,18 +91,20 @@ class Problem:
         follower: Follower | Callable[..., Any],
         x0: npt.ArrayLike,
         domain: Domain | None = None,
-        sense: Sense = "min",
+        sense: AnySense = "min",
         name: str = "",
         structure: Iterable[Any] = (),
         follower_name: str = "",
         outcomes: Outcomes | Iterable[Outcomes] | None = None,
         grid: npt.ArrayLike | None = None,
+        decisions: Columns | Sequence[Any] | None = None,
+        responses: Columns | Sequence[Any] | None = None,
     ) -> None:
         faults = Faults("Problem")
         domain = Whole() if domain is None else domain
         A_LEADER.note(faults, "leader", leader)
         A_FOLLOWER.note(faults, "follower", follower)
-        one_of(("min", "max"), "say what to do with F").note(faults, "sense", sense)
+        goal = noted_sense(faults, sense)
         instance_of(Iterable, "a sequence", "put it into a list").note(faults, "structure", structure)
         instance_of(str, "text", "say what they are").note(faults, "follower_name", follower_name)
         start = _checked_start(faults, x0)
@@ -99,12 +112,14 @@ class Problem:
             _check_membership(faults, domain, start)
         constraints = as_outcomes(faults, outcomes)
         on_grid = checked_grid(faults, grid, start, domain)
+        named = as_columns(faults, "decisions", decisions, None if start is None else start.size)
+        answers = as_columns(faults, "responses", responses)
         faults.raise_if_any()
         set_fields(self, leader=leader, follower=as_follower(follower), x0=start, domain=domain)
-        set_fields(self, sense=sense, name=str(name), structure=tuple(structure), follower_name=follower_name)
-        set_fields(self, outcomes=constraints, grid=on_grid)
+        set_fields(self, sense=goal, name=str(name), structure=tuple(structure), follower_name=follower_name)
+        set_fields(self, outcomes=constraints, grid=on_grid, decisions=named, responses=answers)
 
-    def with_leader(self, leader: Leader, *, sense: Sense | None = None, name: str | None = None) -> Problem:
+    def with_leader(self, leader: Leader, *, sense: AnySense | None = None, name: str | None = None) -> Problem:
         """Return the same followers, set and start under another cost; their answers stay true (``answers=``)."""
         return Problem(
             leader,
@@ -117,18 +132,21 @@ class Problem:
             self.follower_name,
             self.outcomes,
             None if self.grid is None else self.grid.steps,
+            self.decisions,
+            self.responses,
         )
 
     def known(self) -> Known:
         """Return the problem without its followers, as a study sees it."""
         follower = identity(self.follower, self.follower_name)
         given = self.leader, self.x0, self.domain, self.sense, self.name, self.structure
-        return Known(*given, follower, self.outcomes, self.grid)
+        return Known(*given, follower, self.outcomes, self.grid, self.decisions, self.responses)
 
     def __repr__(self) -> str:
         title = f" {self.name!r}" if self.name else ""
-        kept = f" under {len(self.outcomes)} constraints on the outcome" if self.outcomes is not None else ""
-        return f"Problem{title}: {self.sense} over {self.x0.size} decisions in {type(self.domain).__name__}{kept}"
+        kept = f" under {counted(len(self.outcomes), 'constraint')} on the outcome" if self.outcomes is not None else ""
+        size, where = counted(self.x0.size, "decision"), type(self.domain).__name__
+        return f"Problem{title}: {self.sense} over {size} in {where}{kept}"
 
 
 def _checked_start(faults: Faults, x0: Any) -> Vector | None:

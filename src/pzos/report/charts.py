@@ -16,8 +16,13 @@ from pzos.report.story import RoadMap, Story
 
 #: Different dashes as well, so that curves can be told apart without their colours.
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash")
-_TEXT, _GRID = "#1a1a1a", "#e3e3e3"
 _WIDTHS = 8
+#: As many rows of a table are read at a glance; what is longer is folded, and drawn.
+FEW = 12
+_MARKED = 60
+#: F closer to the best than this part of it is the best.
+_ROUNDING = 1e-12
+_AGAINST = {"queries": "queries by the algorithm", "seconds": "seconds since the start"}
 
 
 class Chart(NamedTuple):
@@ -46,13 +51,9 @@ def bundle() -> str:
 
 def charts(stories: Sequence[Story]) -> dict[str, Chart]:
     """Return every chart of a page by its name; what cannot be drawn is not there."""
-    figures = {f"objective-{against}": objective(stories, against) for against in ("queries", "seconds")}
+    figures = {"progress": progress(stories)}
     for number, story in enumerate(stories):
-        figures |= {
-            f"motion-{number}": motion(story),
-            f"ledger-{number}": ledger(story),
-            f"decision-{number}": decision(story),
-        }
+        figures |= {f"decision-{number}": decision(story), f"motion-{number}": motion(story)}
         if story.roads is not None:
             figures[f"map-before-{number}"] = road_map(story.roads, before=True)
             figures[f"map-after-{number}"] = road_map(story.roads, before=False)
@@ -76,21 +77,58 @@ def _template() -> str:
     return json.dumps(plotly.io.templates["simple_white"].to_plotly_json(), separators=(",", ":"))
 
 
-def objective(stories: Sequence[Story], against: str) -> Any | None:
-    """Draw F at the iterates and the best so far against ``"queries"`` or ``"seconds"``; None where F is not known."""
-    figure = new_chart(
-        "queries by the algorithm" if against == "queries" else "seconds since the start", "F(x)", log_button=True
-    )
+def progress(stories: Sequence[Story]) -> Any | None:
+    """Draw how far F is from the best that was found, against queries or seconds; None where F is not known.
+
+    The best itself has no place on a log axis and is drawn at its foot. Where F never changed, F itself is drawn.
+    """
     drawn = [(number, story) for number, story in enumerate(stories) if story.curve.values.size]
-    for number, story in drawn:
-        x = story.curve.queries if against == "queries" else story.curve.seconds
+    if not drawn:
+        return None
+    bests = _bests([story for _, story in drawn])
+    above = [np.abs(story.curve.values - best) for (_, story), best in zip(drawn, bests, strict=True)]
+    positive = [
+        float(gap) for gaps, best in zip(above, bests, strict=True) for gap in gaps if gap > _ROUNDING * abs(best)
+    ]
+    cost = drawn[0][1].cost
+    side = "above" if cost == "cost" else "below"
+    figure = new_chart(_AGAINST["queries"], f"{cost} {side} the best" if positive else cost, log_axis=bool(positive))
+    foot = 0.5 * min(positive, default=0.0)
+    axes: dict[str, list[Vector]] = {against: [] for against in _AGAINST}
+    for (number, story), best in zip(drawn, bests, strict=True):
         line = {"color": COLOURS[number % len(COLOURS)], "dash": DASHES[number // len(COLOURS) % len(DASHES)]}
         name = story.name if len(stories) > 1 else ""
-        _line(figure, x, story.curve.values, "at the iterate", line | {"width": 1.2}, opacity=0.55, legend=not name)
-        _line(figure, x, story.curve.best(story.sense), name or "best so far", line | {"width": 2.6})
+        for values, label, look, legend in (
+            (story.curve.values, "at each point", {"width": 1.2}, not name),
+            (story.curve.best(story.sense), name or "best so far", {"width": 2.6}, True),
+        ):
+            shown = np.maximum(np.abs(values - best), foot) if positive else values
+            _line(
+                figure, story.curve.queries, shown, label, line | look, 1.0 if legend and name else 0.8, legend, values
+            )
+            for against, x in (("queries", story.curve.queries), ("seconds", story.curve.seconds)):
+                axes[against].append(x)
+    if positive:
+        _log_ticks(figure, foot, max(positive))
     rows = len(drawn) if len(stories) > 1 else 1  # of the legend, as a phone needs them
-    figure.update_layout(height=360 + 20 * rows, margin_b=60 + 20 * rows)
-    return figure if drawn else None
+    figure.update_layout(height=340 + 20 * rows, margin={"b": 60 + 20 * rows, "t": 48}, updatemenus=[_against(axes)])
+    return figure
+
+
+def _bests(stories: Sequence[Story]) -> list[float]:
+    """Return what each curve is measured from: the best F of all studies of the same problem."""
+    found: dict[tuple[str, str], float] = {}
+    keys = [(dict(story.asked).get("problem", ""), story.sense) for story in stories]
+    for key, story in zip(keys, stories, strict=True):
+        best = float(story.curve.best(story.sense)[-1])
+        better = min if story.sense == "min" else max
+        found[key] = better(best, found.get(key, best))
+    return [found[key] for key in keys]
+
+
+def _log_ticks(figure: Any, low: float, high: float) -> None:
+    """Put ticks where their labels do not run into each other."""
+    figure.update_yaxes(dtick=max(1, int(np.log10(high / low)) // 6) if high > 10.0 * low else "D2")
 
 
 def motion(story: Story) -> Any | None:
@@ -106,43 +144,33 @@ def motion(story: Story) -> Any | None:
             sizes += [float(column[shown].min()), float(column[shown].max())]
     if not sizes:
         return None
-    wide = max(sizes) > 10.0 * min(sizes)
-    figure.update_yaxes(dtick=1 if wide else "D2")  # plotly's own choice of labels runs into itself
-    return figure
-
-
-def ledger(story: Story) -> Any | None:
-    """Draw where the queries went, as bars with their counts."""
-    entries = [(name, count) for name, count in story.ledger.items() if count]
-    if not entries:
-        return None
-    names, counts = zip(*reversed(entries), strict=True)
-    figure = new_chart("queries", "", height=90 + 42 * len(names))
-    figure.add_bar(
-        x=list(counts), y=list(names), orientation="h", marker_color=COLOURS[0],
-        text=[f"{count:,}" for count in counts], textposition="outside",
-        cliponaxis=False, hovertemplate="%{y}: %{x}<extra></extra>",
-    )  # fmt: skip
-    figure.update_layout(showlegend=False, margin={"l": 8, "r": 56, "t": 16, "b": 44})
-    figure.update_yaxes(type="category", showgrid=False)
+    _log_ticks(figure, min(sizes), max(sizes))
     return figure
 
 
 def decision(story: Story) -> Any | None:
-    """Draw the leader's decision before and after."""
-    if not story.before.size or story.before.size != story.after.size:
+    """Draw the leader's decisions, where a table of them all would be long."""
+    if not story.points or story.points[-1].x.size <= FEW:
         return None
-    figure = new_chart("decision", "value")
-    names = [story.label(entry) for entry in range(story.before.size)]
-    for column, name, symbol, colour in (
-        (story.before, "before", "circle-open", COLOURS[4]),
-        (story.after, "after", "circle", COLOURS[0]),
-    ):
+    size = story.points[-1].x.size
+    figure = new_chart("number of the decision", "value")
+    columns = story.decisions.of(size)
+    looks = (("circle-open", COLOURS[3]), ("diamond-open", COLOURS[1]), ("circle", COLOURS[0]))
+    for point, (symbol, colour) in zip(story.points, looks[-len(story.points) :], strict=True):
+        texts = [f"{column.label('x', at)}: {column.shown(point.x[at])}" for at, column in enumerate(columns)]
         figure.add_scatter(
-            x=np.arange(column.size), y=column, mode="markers", name=name, text=names,
-            marker={"symbol": symbol, "color": colour, "size": 7}, hovertemplate="%{text}: %{y:.6g}<extra></extra>",
+            x=np.arange(size), y=point.x, mode="markers", name=point.name, text=texts,
+            marker={"symbol": symbol, "color": colour, "size": 7}, hovertemplate="%{text}<extra></extra>",
         )  # fmt: skip
+    figure.update_xaxes(dtick=whole_ticks(size), tick0=0)
     return figure
+
+
+def whole_ticks(size: int) -> int:
+    """Return the distance of ticks on an axis of ``size`` numbered entries: whole, and about six of them."""
+    rough = max(1, size // 6)
+    magnitude = int(f"1{'0' * (len(str(rough)) - 1)}")
+    return next(step * magnitude for step in (1, 2, 5, 10) if step * magnitude >= rough)
 
 
 def road_map(roads: RoadMap, *, before: bool) -> Any:
@@ -182,35 +210,37 @@ def _segments(start: Vector, end: Vector) -> Vector:
 
 
 def _line(
-    figure: Any, x: Vector, y: Vector, name: str, line: dict[str, Any], opacity: float = 1.0, *, legend: bool = True
-) -> None:
+    figure: Any, x: Vector, y: Vector, name: str, line: dict[str, Any], opacity: float = 1.0, legend: bool = True,
+    told: Vector | None = None,
+) -> None:  # fmt: skip
+    """Add a curve; ``told`` are the numbers it shows on hover. One of few points has a mark at each."""
     figure.add_scatter(
-        x=x, y=y, mode="lines", name=name, line=line, opacity=opacity, showlegend=legend,
-        hovertemplate="%{x:.6g}: %{y:.8g}<extra></extra>",
+        x=x, y=y, mode="lines+markers" if x.size <= _MARKED else "lines", name=name, line=line, opacity=opacity,
+        showlegend=legend, customdata=y if told is None else told,
+        hovertemplate="%{x:.6g}: %{customdata:.8g}<extra></extra>",
     )  # fmt: skip
 
 
-def new_chart(x: str, y: str, *, log_axis: bool = False, log_button: bool = False, height: int = 380) -> Any:
+def new_chart(x: str, y: str, *, log_axis: bool = False, height: int = 380) -> Any:
     """Return an empty chart in house style."""
-    axis = {"gridcolor": _GRID, "showgrid": True, "automargin": True}
+    axis = {"showgrid": True, "automargin": True}
     layout = {
         "template": {},  # plotly would copy a whole one into every figure; :func:`charts` puts the text of one there
-        "height": height, "margin": {"l": 8, "r": 12, "t": 48 if log_button else 16, "b": 80},
-        "font": {"family": "system-ui, sans-serif", "size": 14, "color": _TEXT}, "hovermode": "closest",
+        "height": height, "margin": {"l": 8, "r": 12, "t": 16, "b": 80},
+        "font": {"family": "system-ui, sans-serif", "size": 14}, "hovermode": "closest",
+        "paper_bgcolor": "rgba(0,0,0,0)", "plot_bgcolor": "rgba(0,0,0,0)",
         "legend": {"orientation": "h", "yref": "container", "y": 0.0, "yanchor": "bottom", "x": 0.0},
-        "xaxis": {**axis, "title": {"text": x}},
-        "yaxis": {**axis, "title": {"text": y}, "type": "log" if log_axis else "linear"},
-        "updatemenus": [_axis_buttons()] if log_button else [],
+        "xaxis": {**axis, "title": {"text": x}, "zeroline": False},
+        "yaxis": {**axis, "title": {"text": y}, "type": "log" if log_axis else "linear", "exponentformat": "power"},
     }  # fmt: skip
     return plotly().graph_objects.Figure(layout=layout)
 
 
-def _axis_buttons() -> dict[str, Any]:
-    """Return buttons that switch both axes between plain and logarithmic."""
-    views = {"plain": ("linear", "linear"), "log x": ("log", "linear"), "log y": ("linear", "log")}
+def _against(axes: dict[str, list[Vector]]) -> dict[str, Any]:
+    """Return buttons that draw all curves against queries or seconds."""
     buttons = [
-        {"label": name, "method": "relayout", "args": [{"xaxis.type": x, "yaxis.type": y}]}
-        for name, (x, y) in views.items()
+        {"label": name, "method": "update", "args": [{"x": axes[name]}, {"xaxis.title.text": _AGAINST[name]}]}
+        for name in _AGAINST
     ]
     return {"type": "buttons", "direction": "right", "x": 0.0, "xanchor": "left", "y": 1.02, "yanchor": "bottom",
-            "buttons": buttons, "pad": {"b": 4}, "font": {"size": 12}}  # fmt: skip
+            "buttons": buttons, "pad": {"b": 4}, "font": {"size": 12}, "showactive": False}  # fmt: skip

@@ -7,20 +7,23 @@ trace is replayed, and without either the page still shows what was asked, when,
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from pzos.base.checks import counted
+from pzos.base.columns import Columns
 from pzos.base.types import Purpose, Sense, Vector
 from pzos.durable.contents import StoredAnswer, as_used
 from pzos.durable.log import read_study
 from pzos.durable.replay import open_whole
 from pzos.report import story
-from pzos.report.story import EMPTY, Curve, Motion, Rows, Story
+from pzos.report.story import EMPTY, Curve, Motion, Point, Rows, Story
 from pzos.stationarity.certificate import kept_at, kept_beside
 from pzos.study.result import NAMES, fate, ordered
 
@@ -40,6 +43,7 @@ class Contents(NamedTuple):
     at_work: bool
     state: str = ""
     remarks: Rows = ()
+    columns: Mapping[str, Columns] = MappingProxyType({})
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -64,7 +68,8 @@ def read_contents(path: Path) -> Contents:
     """Read a study file, also while another process writes it."""
     found = read_study(path)
     rows, remarks = tuple(as_used(found.answers)), tuple(found.remarks())
-    return Contents(path, found.header or {}, rows, found.being_written, found.state, remarks)
+    columns = {name: found.columns(name) for name in ("decisions", "responses")}
+    return Contents(path, found.header or {}, rows, found.being_written, found.state, remarks, columns)
 
 
 def story_of_file(path: Path, problem: Problem | None = None, solver: Any = None) -> Story:
@@ -72,7 +77,7 @@ def story_of_file(path: Path, problem: Problem | None = None, solver: Any = None
     contents = read_contents(path)
     result = _replayed(contents, problem, solver)
     sense: Sense = "max" if contents.problem.get("sense") == "max" else "min"
-    before, after = _ends(contents, result)
+    points = _points(contents, problem, result)
     missing: tuple[str, ...] = ()
     if problem is None:
         missing = (
@@ -84,20 +89,19 @@ def story_of_file(path: Path, problem: Problem | None = None, solver: Any = None
         name=contents.problem.get("name") or path.stem,
         sense=sense,
         status=_status(contents),
-        asked=story.asked_rows(contents.problem.get("name", ""), sense, before.size, problem),
+        asked=story.asked_rows(contents.problem.get("name", ""), sense, points[-1].x.size if points else 0, problem),
         method=_method(contents, result),
         versions=_versions(contents),
         ledger=_ledger(contents, result),
-        before=before,
-        after=after,
-        after_name="best point seen" if result is not None else "last point asked about",
+        points=points,
         curve=_curve(contents, problem, result),
         motion=_motion(contents) if result is None else _motion_with_radius(contents, result),
         certificate=_certificate(contents, problem, result),
         resume=_resume(path),
         missing=missing,
-        roads=story.road_map(problem, before, after),
-        labels=story.toll_labels(problem),
+        roads=story.road_map(problem, points),
+        decisions=contents.columns["decisions"] if problem is None else problem.decisions,
+        responses=contents.columns["responses"] if problem is None else problem.responses,
     )
 
 
@@ -115,8 +119,7 @@ def _replayed(contents: Contents, problem: Problem | None, solver: Any) -> Resul
 
 def _status(contents: Contents) -> str:
     steps = 1 + max((row.step for row in contents.rows if not row.final), default=-1)
-    state = contents.state or ("being written now" if contents.at_work else "open: more answers can be told")
-    return f"{state}; {len(contents.rows)} answers in {steps} steps"
+    return f"{contents.state}; {counted(len(contents.rows), 'answer')} in {counted(steps, 'step')}"
 
 
 def _method(contents: Contents, result: Result | None) -> Rows:
@@ -153,11 +156,23 @@ def _ledger(contents: Contents, result: Result | None) -> dict[str, int]:
     return ordered(Counter(fate(row.purpose, row.seconds, row.failure) for row in contents.rows))
 
 
-def _ends(contents: Contents, result: Result | None) -> tuple[Vector, Vector]:
-    if result is not None and result.x0 is not None:
-        return result.x0, result.best_x
-    iterates = _iterates(contents)
-    return (iterates[0][1], iterates[-1][1]) if iterates else (EMPTY, EMPTY)
+def _points(contents: Contents, problem: Problem | None, result: Result | None) -> tuple[Point, ...]:
+    """Return what is compared: of a bare file the first and the last point that was stood on or tried."""
+    if result is not None:
+        return story.points_of(result, problem)
+    answered = [row for _, row in _at_iterates(contents) if not row.failure]
+    if not answered:
+        return ()
+    if problem is None:
+        first, last = answered[0], answered[-1]
+        return (Point("first point asked about", first.x, first.y, np.nan),
+                Point("last point asked about", last.x, last.y, np.nan))  # fmt: skip
+    values = [problem.leader.value(row.x, row.y) for row in answered]
+    best = int(np.argmax(values) if problem.sense == "max" else np.argmin(values))
+    answers = {(row.x + 0.0).tobytes(): row.y for row in contents.rows if not row.failure}
+    start = Point("start", answered[0].x, answered[0].y, values[0])
+    beside = story.nothing_beside(start, answers, problem, None)
+    return (*beside, Point("best point seen", answered[best].x, answered[best].y, values[best]))
 
 
 def _iterates(contents: Contents) -> list[tuple[int, Vector]]:
@@ -191,10 +206,12 @@ def _curve(contents: Contents, problem: Problem | None, result: Result | None) -
 def _when_told(contents: Contents, result: Result) -> Vector:
     """Return the run's own clock at each step whose F is known; the trace of a replay has the clock of the replay."""
     told: dict[int, float] = {}
-    for row in contents.rows:
-        told[row.step] = max(row.elapsed, told.get(row.step, 0.0))
+    in_any_order = contents.identity.get("order") == "told"  # then each answer is a step, in the order of telling
+    for number, row in enumerate(contents.rows):
+        step = number if in_any_order else row.step
+        told[step] = max(row.elapsed, told.get(step, 0.0))
     steps = result.trace["step"][story.shown_steps(result.trace)]
-    return np.array([told[int(step)] for step in steps])
+    return np.array([told.get(int(step), max(told.values())) for step in steps])
 
 
 def _motion(contents: Contents) -> Motion:

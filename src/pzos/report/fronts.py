@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pzos.base.figures import BLUE, COLOURS, ORANGE, new_figure
 from pzos.base.frames import spare_study
+from pzos.problem.problem import NAMELESS
 from pzos.report.charts import new_chart
 
 if TYPE_CHECKING:
@@ -77,6 +78,11 @@ def _axis(front: Front, k: int) -> str:
 
 def _hover(front: Front, row: int) -> str:
     costs = [f"{escape(name)} {cost:.6g}" for name, cost in zip(front.names, front.points[row], strict=True)]
-    decision = [f"x[{k}] = {entry:.4g}" for k, entry in enumerate(front.decisions[row][:_SHOWN])]
+    entries = front.decisions[row][:_SHOWN]
+    named = NAMELESS if front.result.known is None else front.result.known.decisions
+    decision = [
+        f"{escape(column.label('x', k))} = {column.shown(entry)}"
+        for k, (column, entry) in enumerate(zip(named.of(entries.size), entries, strict=True))
+    ]
     more = front.decisions.shape[1] - len(decision)
     return "<br>".join([*costs, "", *decision, *([f"and {more} more"] if more else [])])

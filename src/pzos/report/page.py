@@ -10,19 +10,19 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-
 from pzos.base.checks import printable
+from pzos.base.columns import Column, Columns
 from pzos.base.errors import MissingExtra
 from pzos.base.frames import spare_study
-from pzos.report.charts import bundle, charts
-from pzos.report.story import Story
+from pzos.base.types import Vector
+from pzos.report.charts import FEW, bundle, charts
+from pzos.report.story import Point, Story
 
 if TYPE_CHECKING:
     from jinja2 import Template
 
-#: Decisions shown in the table; of more, those that changed most.
-_TABLE_ROWS = 400
+#: Rows of a table that the page holds at all, the largest changes first.
+_MOST_ROWS = 2000
 
 
 class Cell(NamedTuple):
@@ -33,19 +33,24 @@ class Cell(NamedTuple):
 
 
 class Table(NamedTuple):
-    """Rows of plain texts or cells, named by their first; ``kind`` says how the table is laid out."""
+    """Rows of plain texts or cells, named by their first; ``kind`` says how the table is laid out.
+
+    Rows that are ``folded`` open on a click; ``note`` says how many there are.
+    """
 
     kind: str
     rows: Sequence[Sequence[str | Cell]]
     head: Sequence[str] = ()
+    folded: Sequence[Sequence[str | Cell]] = ()
+    note: str = ""
 
 
 def _without_controls(value: Any) -> Any:
     return printable(value) if type(value) is str else value
 
 
-def page_template() -> Template:
-    """Return the template of every page; what is put into it is escaped."""
+def page_template(name: str = "page.html.j2") -> Template:
+    """Return the template of a page; what is put into it is escaped."""
     try:
         from jinja2 import Environment, PackageLoader, StrictUndefined
     except ImportError as error:
@@ -58,7 +63,7 @@ def page_template() -> Template:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    return environment.get_template("page.html.j2")
+    return environment.get_template(name)
 
 
 # ---- studies ----------------------------------------------------------------------------------------------------
@@ -98,20 +103,72 @@ def _headline(story: Story) -> str:
 
 def _study(story: Story) -> dict[str, Any]:
     """Return what the template says about one study."""
-    before, after = (story.before, story.after) if story.before.size == story.after.size else (np.empty(0),) * 2
-    shown = np.sort(np.argsort(-np.abs(after - before), kind="stable")[:_TABLE_ROWS])
-    rows = [
-        (story.label(int(at)), f"{before[at]:.6g}", f"{after[at]:.6g}", f"{after[at] - before[at]:+.3g}")
-        for at in shown
-    ]
+    total = max(sum(story.ledger.values()), 1)
     return {
         "story": story,
-        "summary": f"{story.status}. {_headline(story)}",
-        "asked": Table("names", story.asked),
-        "method": Table("names", (*story.method, *story.versions)),
-        "decision": Table("numbers", rows, ("decision", "before", "after", "change")),
-        "left_out": before.size - shown.size,
+        "decision": decision_table(story),
+        "followers": followers_table(story),
+        "money": [
+            (name, f"{count:,}", f"{100 * count / total:.0f} %") for name, count in story.ledger.items() if count
+        ],
+        "made": Table("names", (*story.asked, *story.method, *story.versions)),
     }
+
+
+def decision_table(story: Story) -> Table:
+    """Return the decision beside doing nothing and the start, with F above; in their order where few."""
+    points = [point for point in story.points if point.x.size == story.points[-1].x.size]
+    since = max(len(points) - 2, 0)  # the start; doing nothing, if it is there, is before it
+    rows = _rows([point.x for point in points], story.decisions, "x", since)
+    table = _table(rows if len(rows) <= FEW else _largest_first(rows), points, "decision", since)
+    values = [point.value for point in points]
+    if all(value != value for value in values):
+        return table
+    change = values[-1] - values[since]
+    cells = [story.cost, *map(Column().shown, values), f"{change:+.6g}" if change == change else ""]
+    return table._replace(rows=[cells[: len(table.head)], *table.rows])
+
+
+def followers_table(story: Story) -> Table:
+    """Return what the followers did at these points, the largest changes first."""
+    size = story.points[-1].y.size if story.points else 0
+    points = [point for point in story.points if point.y.size == size and size]
+    rows = _largest_first(_rows([point.y for point in points], story.responses, "y"))
+    return _table(rows, points, "followers")
+
+
+class _Row(NamedTuple):
+    change: float
+    unit: str
+    largest: float
+    cells: tuple[str, ...]
+
+
+def _rows(vectors: Sequence[Vector], named: Columns, letter: str, since: int = 0) -> list[_Row]:
+    found = []
+    for at, column in enumerate(named.of(vectors[-1].size) if vectors else ()):
+        numbers = [float(vector[at]) for vector in vectors]
+        change = numbers[-1] - numbers[since]
+        cells = [column.label(letter, at), *map(column.shown, numbers)]
+        if len(numbers) > 1:
+            cells.append(("+" if change > 0 else "") + column.shown(change))
+        found.append(_Row(abs(change), column.unit, max(map(abs, numbers)), tuple(cells)))
+    return found
+
+
+def _largest_first(rows: list[_Row]) -> list[_Row]:
+    """Sort by the change; where units differ, by its part of the number itself."""
+    relative = len({row.unit for row in rows}) > 1
+    return sorted(rows, key=lambda row: -(row.change / (row.largest or 1.0) if relative else row.change))
+
+
+def _table(rows: list[_Row], points: Sequence[Point], what: str, since: int = 0) -> Table:
+    cells = [row.cells for row in rows[:_MOST_ROWS]]
+    change = (f"change from {points[since].name}",) if len(points) > 1 else ()
+    note = f"{FEW} of {len(rows):,}, show all" if len(rows) > FEW else ""
+    if len(rows) > _MOST_ROWS:
+        note = f"{FEW} of {len(rows):,}, show {_MOST_ROWS:,} (pzos export writes all of them)"
+    return Table("numbers", cells[:FEW], (what, *(point.name for point in points), *change), cells[FEW:], note)
 
 
 # ---- a reproduction of the paper --------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -11,12 +11,14 @@ import numpy as np
 import numpy.typing as npt
 
 import pzos
+from pzos.base.columns import Columns
 from pzos.base.types import Matrix, Purpose, Sense, Vector
+from pzos.problem.problem import NAMELESS
 from pzos.study.result import NAMES
 from pzos.study.standing import FEASIBLE
 
 if TYPE_CHECKING:
-    from pzos.problem.problem import Problem
+    from pzos.problem.problem import Known, Problem
     from pzos.stationarity.certificate import Certificate
     from pzos.stationarity.neighbours import NeighbourCertificate
     from pzos.study.result import Result, Trace
@@ -28,6 +30,9 @@ NO_CERTIFICATE = (
     "Ask for one with result.certify(problem, delta=...) or pzos certify."
 )
 _METHOD = ("solver", "seed", "steps", "queries", "seconds", "constraints", "at their limits", "why this method")
+NOTHING = "doing nothing"
+#: A start whose F is smaller than this part of the best has no percentages.
+_SMALL = 1e-9
 _TRIALS = NAMES[Purpose.TRIAL.value]
 
 
@@ -52,6 +57,15 @@ class Motion(NamedTuple):
     radius: Vector
 
 
+class Point(NamedTuple):
+    """A decision that is compared with others: x, what the followers did there (empty: not known), F (or NaN)."""
+
+    name: str
+    x: Vector
+    y: Vector
+    value: float
+
+
 class RoadMap(NamedTuple):
     """Links as segments between points, with their flow before and after, and the tolls set on them."""
 
@@ -60,6 +74,7 @@ class RoadMap(NamedTuple):
     flow_before: Vector
     flow_after: Vector
     toll: Vector
+    before: str = "before"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -73,20 +88,42 @@ class Story:
     method: Rows
     versions: Rows
     ledger: Mapping[str, int]
-    before: Vector
-    after: Vector
-    after_name: str
+    points: tuple[Point, ...]
     curve: Curve
     motion: Motion
     certificate: str
     resume: tuple[str, ...]
     missing: tuple[str, ...] = ()
     roads: RoadMap | None = None
-    labels: tuple[str, ...] = ()
+    decisions: Columns = NAMELESS
+    responses: Columns = NAMELESS
 
-    def label(self, entry: int) -> str:
-        """Return the name of one decision."""
-        return self.labels[entry] if self.labels else f"x[{entry}]"
+    @property
+    def cost(self) -> str:
+        """Return what F is called."""
+        return "cost" if self.sense == "min" else "value"
+
+    @property
+    def verdict(self) -> str:
+        """Return in one sentence what came of it, and why it went no further."""
+        asked = sum(self.ledger.values())
+        queries = f"{asked:,} {'query' if asked == 1 else 'queries'}"
+        return f"{self._found()}, after {queries}; {self.status}."
+
+    def _found(self) -> str:
+        if not self.curve.values.size:
+            return "What was reached is not known here"
+        first, best = float(self.curve.values[0]), float(self.curve.best(self.sense)[-1])
+        known = [point.value for point in self.points if point.name == NOTHING and point.value == point.value]
+        aside = [f"{NOTHING}: {value:.6g}" for value in known]
+        if best == first:
+            said = f"No decision asked about is better than the first, with a {self.cost} of {best:.6g}"
+        else:
+            down, lower = ("down", "lower") if best < first else ("up", "higher")
+            said = f"The best decision found brings the {self.cost} {down} from {first:.6g} to {best:.6g}"
+            if abs(first) > _SMALL * abs(best):
+                aside.insert(0, f"{100 * abs(best - first) / abs(first):.3g} % {lower}")
+        return said + (f" ({'; '.join(aside)})" if aside else "")
 
 
 # ---- from a result that is still in memory: everything but the queries themselves is in its trace ----------------
@@ -99,7 +136,7 @@ def story_of(
     certificate: Certificate | NeighbourCertificate | None = None,
 ) -> Story:
     """Return the story of ``result``; with its ``problem`` also set, start and, for networks, the map."""
-    start = result.x0 if result.x0 is not None else EMPTY
+    points, about = points_of(result, problem), problem or result.known
     told = dict(result.rows())
     return Story(
         name=name or result.problem or "study",
@@ -109,21 +146,60 @@ def story_of(
         method=tuple((name, told[name]) for name in _METHOD if name in told),
         versions=present_versions(),
         ledger=ledger_of(result),
-        before=start,
-        after=result.best_x,
-        after_name=f"best point seen, F = {result.best_value:.8g}",
+        points=points,
         curve=curve_of(result.trace),
         motion=motion_of(result.trace),
-        certificate=certificate_words(certificate or result.certificate),
+        certificate=certificate_words(certificate or result.certificate, result.uncertified),
         resume=("This result was kept in memory. Open the study with Study.open(path, ...) to be able to resume it.",),
-        roads=road_map(problem, start, result.best_x),
-        labels=toll_labels(problem),
+        roads=road_map(problem, points),
+        decisions=NAMELESS if about is None else about.decisions,
+        responses=NAMELESS if about is None else about.responses,
     )
 
 
-def certificate_words(certificate: Certificate | NeighbourCertificate | None) -> str:
-    """Return a certificate in words, or that there is none."""
-    return NO_CERTIFICATE if certificate is None else str(certificate)
+def points_of(result: Result, problem: Problem | None = None) -> tuple[Point, ...]:
+    """Return doing nothing (where that is allowed and is not the start), the start, and the best point seen."""
+    known, answers = result.known, dict[bytes, Vector]()
+    for query, told in result.told or ():
+        if not told.failure:
+            answers.setdefault(_place(query.x), told.y)
+    for x, y in () if result.given is None else result.given.pairs():
+        answers.setdefault(_place(x), y)
+
+    def point(name: str, x: Vector) -> Point:
+        y = answers.get(_place(x), EMPTY)
+        value = known.leader.value(x, y) if known is not None and y.size else float("nan")
+        return Point(name, x, y, value)
+
+    best = point("best point seen", result.best_x)._replace(value=result.best_value)
+    if result.x0 is None:
+        return (best,)
+    return (*nothing_beside(point("start", result.x0), answers, problem, known), best)
+
+
+def nothing_beside(
+    start: Point, answers: Mapping[bytes, Vector], problem: Problem | None, known: Known | None
+) -> tuple[Point, ...]:
+    """Return the start and, before it, x = 0 if it may be chosen; a network's own model says what happens there."""
+    zero = np.zeros_like(start.x)
+    about = known or problem
+    if about is None or not about.domain.contains(zero, 0.0):
+        return (start,)
+    if not start.x.any():
+        return (start._replace(name=f"start ({NOTHING})"),)
+    y, travellers = answers.get(_place(zero), EMPTY), _travellers(problem)
+    if not y.size and travellers is not None and callable(travellers):
+        y = np.asarray(travellers(zero).y, dtype=np.float64)
+    return Point(NOTHING, zero, y, about.leader.value(zero, y) if y.size else float("nan")), start
+
+
+def _place(x: Vector) -> bytes:
+    return (x + 0.0).tobytes()  # minus zero is zero
+
+
+def certificate_words(certificate: Certificate | NeighbourCertificate | None, why: str = "") -> str:
+    """Return a certificate in words, or that there is none, and ``why``."""
+    return why or NO_CERTIFICATE if certificate is None else str(certificate)
 
 
 def asked_rows(name: str, sense: Sense, size: int, problem: Problem | None) -> Rows:
@@ -180,35 +256,25 @@ def ledger_of(result: Result) -> dict[str, int]:
 # ---- the map of a toll problem: any follower that holds a network with coordinates is drawn as one ---------------
 
 
-def road_map(problem: Problem | None, before: Vector, after: Vector) -> RoadMap | None:
-    """Return the map of both equilibria, or None where there is no network to draw.
+def road_map(problem: Problem | None, points: Sequence[Point]) -> RoadMap | None:
+    """Return the map of the first and of the last point, or None where there is no network to draw.
 
-    The two assignments are computed by the network's own model, not asked of the study's follower.
+    What was not asked of the study's follower is computed by the network's own model.
     """
     travellers = _travellers(problem)
-    if travellers is None or before.size != after.size:
+    if travellers is None or len(points) < 2:
         return None
     network = travellers.network
-    where = np.asarray(network.coordinates, dtype=np.float64)
-    toll = np.zeros(network.links)
-    toll[travellers.links] = after
-    return RoadMap(
-        where[network.tail],
-        where[network.head],
-        np.asarray(travellers.assignment(before).flow, dtype=np.float64),
-        np.asarray(travellers.assignment(after).flow, dtype=np.float64),
-        toll,
-    )
-
-
-def toll_labels(problem: Problem | None) -> tuple[str, ...]:
-    """Return the tolled links by the names of their ends."""
-    travellers = _travellers(problem)
-    if travellers is None:
-        return ()
-    network = travellers.network
-    ids = network.node_ids
-    return tuple(f"{ids[network.tail[link]]} → {ids[network.head[link]]}" for link in travellers.links)
+    where, roads = np.asarray(network.coordinates, dtype=np.float64), network.roads
+    tolls = travellers.tolls(points[-1].x)  # one row per class: what is shown is the highest
+    toll = tolls[np.argmax(np.abs(tolls), axis=0), np.arange(network.links)]
+    flows = [
+        point.y[: network.links] if point.y.size >= network.links else travellers.assignment(point.x).flow
+        for point in (points[0], points[-1])
+    ]
+    before, after = (np.asarray(flow, dtype=np.float64) for flow in flows)
+    ends = where[network.tail[roads]], where[network.head[roads]]
+    return RoadMap(*ends, before[roads], after[roads], toll[roads], points[0].name)
 
 
 def _travellers(problem: Problem | None) -> Any:

@@ -98,5 +98,7 @@ def as_table(pairs: Sequence[Pair] | None, given: Answers | None, known: Known) 
         source=known.name or "a run",
         told=time.strftime("%Y-%m-%d"),
         follower=written(known.follower),
+        decisions=known.decisions.of(known.dimension),
+        responses=known.responses.of(width),
     )
     return own if given is None else given + own

@@ -22,6 +22,8 @@ _AT_ITERATE = (Purpose.ITERATE, Purpose.MONITOR)
 _PURPOSES = {purpose.value: purpose for purpose in Purpose}
 _MONITOR = Purpose.MONITOR.value
 _OPEN = Response(0, 0, np.empty(0))
+#: Where an answer is set aside that is known as soon as F is known anywhere.
+AT_ONCE = -1
 
 
 class Event(NamedTuple):

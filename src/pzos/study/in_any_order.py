@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import replace
-from math import inf
 from typing import Any, NamedTuple
 
 from pzos.base.errors import InvalidAnswer, InvalidInput, InvalidLeader
@@ -18,7 +17,7 @@ from pzos.base.types import CACHED_SECONDS, Query, Response, Vector
 from pzos.methods.estimators import Plan
 from pzos.methods.solver import Informed, Stop
 from pzos.study.admission import check_answer, check_same, check_taken
-from pzos.study.events import Differs, Event, Keeper, difference
+from pzos.study.events import AT_ONCE, Differs, Event, Keeper, difference
 from pzos.study.limits import Limits
 from pzos.study.result import Record
 from pzos.study.rounding import LAST_DIGITS, STEPS_AGAIN, WITHIN_REACH, Step, shaken_proposals
@@ -126,6 +125,7 @@ class InAnyOrder(Study):
         self.queries += 1
         self.state = state
         self._inform(query.step)
+        self._inform()
         record = self._record(outcome, outcome.value)
         self._selected.draw(record)
         self._step += 1
@@ -133,8 +133,10 @@ class InAnyOrder(Study):
             self._stop, self._finished = Stop.TARGET, True
         return record
 
-    def _inform(self, step: int) -> None:
-        """Tell the solver what was set aside when the answer to this query had been taken back."""
+    def _inform(self, step: int = AT_ONCE) -> None:
+        """Tell the solver what was set aside when the answer to this query had been taken back, or at a damage."""
+        if step == AT_ONCE and self._missing_final_value():
+            return
         known = [(event.query.x, event.response) for event in self._aside.pop(step, ())]
         pairs = [(x, told.y) for x, told in known if told is not None and not told.failure]
         if pairs and isinstance(self.solver, Informed):
@@ -155,10 +157,10 @@ class InAnyOrder(Study):
         """Write every query and every answer from now on to ``keeper``."""
         self._keeper = keeper
 
-    def replay(self, events: Iterable[Event], differs: Differs | None = None, *, whole: bool = False) -> float:
+    def replay(self, events: Iterable[Event], differs: Differs | None = None, *, whole: Limits | None = None) -> float:
         """Rebuild a fresh study from what was kept of it, in the order in which it was; returns the difference."""
-        if whole:
-            self._replay_limits = Limits(seconds=inf)
+        if whole is not None:
+            self._replay_limits = whole
         self._differs = differs
         elapsed, limits, self._replaying, self.limits = 0.0, self.limits, True, self._replay_limits
         try:
@@ -166,9 +168,11 @@ class InAnyOrder(Study):
                 if event.aside is not None:
                     self._aside.setdefault(event.aside, []).append(event)
                     continue
+                self._inform()
                 elapsed = max(elapsed, event.elapsed)
                 if not self._goes_along(event):
                     break
+            self._inform()
         finally:
             self._replaying, self.limits = False, limits
             self._stop = self._stop if self._finished else None  # a limit may have been raised since

@@ -56,7 +56,8 @@ class Study(Boundary):
     9
 
     ``monitor`` asks one further query per step where the solver itself does not learn F at its iterate, and one
-    at the end; those are counted apart. Without any limit a study ends after 1000 steps. ``answers`` are known before
+    at the end; those are counted apart, and against ``queries`` too, which is all that is paid for. Without any limit a
+    study ends after 1000 steps. ``answers`` are known before
     the first query, to a solver that can use them. With ``order="told"`` a query is to be had at any time
     (:meth:`ask_one`), from a solver that can propose; any other waits for its batches.
     """
@@ -177,10 +178,21 @@ class Study(Boundary):
         self._stop = self._stop or self._limit_reached()
         if self._stop is None:
             plan, budget = self.solver.ask(self.task, self.state), self.limits.queries
-            if budget is None or self.queries + len(plan.points) <= budget:
+            if budget is None:
                 return plan
+            left, price = budget - self.queries - self.monitoring, self._price_of(plan)
+            if price <= left:
+                return plan
+            rest = plan.first(left - (price - len(plan.points)))
+            if rest is not None:
+                return rest
             self._stop = Stop.QUERIES
         return None
+
+    def _price_of(self, plan: Plan) -> int:
+        """Return how many queries a step takes, with the one at the end where the solver leaves F there unknown."""
+        last = self.monitor and self._step > 0 and self._missing_final_value()
+        return len(self._batch_of(plan)[0]) + last
 
     def _limit_reached(self) -> Stop | None:
         limits = self.limits
@@ -217,8 +229,9 @@ class Study(Boundary):
 
     def _close_study(self) -> None:
         """End the study; with monitoring, first ask for F at the last iterate if no answer told it."""
-        self._plan = None
-        if self.monitor and self._stop is not Stop.INTERRUPTED and self._missing_final_value():
+        self._plan, budget = None, self.limits.queries
+        affordable = budget is None or self.queries + self.monitoring < budget
+        if self.monitor and affordable and self._stop is not Stop.INTERRUPTED and self._missing_final_value():
             self.state.x.setflags(write=False)
             self._set_open([Query(self._step, 0, self.state.x, Purpose.MONITOR)])
         else:
@@ -413,7 +426,7 @@ class Study(Boundary):
         self._keeper = keeper
         keeper.asked([query for query in self._open if self._answers[query.index] is None])
 
-    def replay(self, events: Iterable[Event], differs: Differs | None = None, *, whole: bool = False) -> float:
+    def replay(self, events: Iterable[Event], differs: Differs | None = None, *, whole: Limits | None = None) -> float:
         """Rebuild a fresh study from what was kept of it, in any order; returns the largest :attr:`difference`.
 
         Answers belong to the points they were asked at: where this study computes other bits, the stored point is
@@ -422,10 +435,10 @@ class Study(Boundary):
         A recovered study may have gaps. Its replay halts at the first one, and goes on by itself when the queries
         there have been answered again: no answer that was kept is ever asked for a second time. The wall-time limit
         is left out (how long it took is no property of the trajectory) until only the closing answer is left; with
-        ``whole`` every limit is, so that none cuts off what was kept.
+        ``whole`` those limits hold instead, which cut off nothing that was kept.
         """
-        if whole:
-            self._replay_limits = Limits(seconds=inf)
+        if whole is not None:
+            self._replay_limits = whole
         learns = isinstance(self.solver, Informed)
         for row in rows_of(events):
             if row[-1] is not None and learns:
@@ -509,13 +522,13 @@ class Study(Boundary):
 
     # ---- result -------------------------------------------------------------------------------------------
 
-    def interrupt(self) -> None:
+    def interrupt(self, stop: Stop = Stop.INTERRUPTED) -> None:
         """End the study here, as on Ctrl-C; answers of the open batch are counted, but not used."""
         if self._finished:
             return
         answered, self.queries, self.monitoring = self._answered()
         self._ledger.close(tuple(query.purpose for query in answered if query.purpose is not Purpose.MONITOR))
-        self._stop = Stop.INTERRUPTED
+        self._stop = stop
         self._finished = True
         self._set_open([])
 

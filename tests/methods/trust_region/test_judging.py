@@ -71,7 +71,7 @@ def test_a_wild_answer_is_asked_once_more_and_replaced():
 
     mistyped.calls = 0
     result = solved(mistyped, 60)
-    assert "1 answers were wrong" in result.explanation
+    assert "1 answer proved wrong" in result.explanation
     clean = solved(smooth, 60)
     start, best = true_cost(np.zeros(4)), true_cost(clean.x)
     assert (true_cost(result.x) - best) / (start - best) < 1e-3
@@ -173,3 +173,18 @@ def test_a_cost_that_is_not_defined_everywhere_does_not_end_a_run(noise):
         with np.errstate(all="ignore"):
             result = pzos.solve(problem, pzos.CompositeTrustRegion(noisy=noise > 0.0), queries=40, seed=seed)
         assert np.isfinite(result.value)
+
+
+def test_answers_that_never_moved_are_left_for_the_whole_box():
+    """Bids far below the price change nothing: what wakes the followers lies many first radii away."""
+    wake, hours = 40.0, 48
+    leader = pzos.leader_from_functions(lambda x, y: float(-y.sum()), lambda x, y: 0 * x, lambda x, y: -np.ones(2))
+    problem = pzos.Problem(
+        leader,
+        lambda x: np.maximum(x - wake, 0.0).reshape(2, -1).sum(axis=1),
+        np.ones(hours),
+        pzos.Box(0.0, 100.0),
+    )
+    solver = CompositeTrustRegion(radius=0.5)
+    result = pzos.solve(problem, solver, queries=30, seed=0, progress=False, certificate=False)
+    assert result.value < 0.0

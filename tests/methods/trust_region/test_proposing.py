@@ -10,6 +10,7 @@ from hypothesis import given, settings, strategies as st
 
 import pzos
 from pzos.base.keys import Keys
+from pzos.durable.replay import open_whole
 from pzos.methods.solver import Proposing, Task
 from pzos.methods.trust_region.proposing import unseen
 from pzos.methods.trust_region.solver import CompositeTrustRegion
@@ -159,3 +160,29 @@ def test_directions_turn_away_from_those_seen():
     v = unseen(np.ones(5) / np.sqrt(5.0), seen)
     assert abs(v[4]) > 0.99
     assert np.linalg.norm(v) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(("queries", "steps"), [(20, 3), (16, 2), (5, 1)])
+def test_the_last_batch_is_what_is_left_of_the_budget(queries, steps):
+    result = pzos.solve(
+        curved(), CompositeTrustRegion(batch=8), queries=queries, progress=False, certificate=False, monitor=False
+    )
+    assert (result.queries, result.steps, result.stop) == (queries, steps, pzos.Stop.QUERIES)
+
+
+def test_a_batch_that_was_cut_is_whole_again_if_the_run_goes_on(tmp_path):
+    path, settings = tmp_path / "a.study", {"progress": False, "certificate": False}
+    solver = CompositeTrustRegion(batch=8)
+    short = pzos.solve(curved(), solver, queries=20, path=path, **settings)
+    with open_whole(path, curved().known(), solver) as looked_at:
+        assert looked_at.result().queries == short.queries == 20
+        assert looked_at.result().trace["value"].tobytes() == short.trace["value"].tobytes()
+    longer = pzos.solve(curved(), solver, queries=40, path=path, **settings)
+    at_once = pzos.solve(curved(), solver, queries=40, **settings)
+    assert longer.queries == 40
+    assert longer.trace["value"].tobytes() == at_once.trace["value"].tobytes()
+    assert [query.x.tobytes() for query, _ in longer.told] == [query.x.tobytes() for query, _ in at_once.told]
+
+
+def test_a_method_whose_batch_is_one_piece_leaves_the_rest():
+    assert pzos.solve(curved(), pzos.PZOS(batch=2), queries=13, progress=False).queries == 10

@@ -7,7 +7,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pzos.networks.equilibrium.newton import Swaps, best_swaps, bundle, carry_out, list_exchanges, path_codes
+from pzos.networks.equilibrium.newton import (
+    Swaps,
+    best_swaps,
+    bundle,
+    carry_out,
+    list_exchanges,
+    merge_stretches,
+    path_codes,
+)
 from pzos.networks.equilibrium.paths import Paths, new_marks
 
 
@@ -27,8 +35,9 @@ def bundled(paths: Paths, kind: list[int], links: int) -> tuple[Any, Swaps]:
     pairs, state = np.arange(len(kind)), np.zeros((links, 3))
     prices, codes = np.empty(paths.flow.size), np.empty(paths.flow.size, np.int64)
     path_codes(pairs, paths, state, prices, codes)
-    exchanges, key, differ = list_exchanges(pairs, np.array(kind, np.int32), paths, prices, codes)
-    return exchanges, bundle(exchanges, key, differ, paths, new_marks(links))
+    marks = new_marks(links)
+    exchanges, key, differ = list_exchanges(pairs, np.array(kind, np.int32), paths, prices, codes, marks)
+    return exchanges, bundle(exchanges, key, differ, paths, marks)
 
 
 # Three pairs choose between link 1 and links 2, 3, behind or before links of their own.
@@ -94,3 +103,28 @@ def test_the_model_is_minimised_between_the_bounds(seed: int) -> None:
     gain = np.where(rise > 0, rise * (found - lower), rise * (found - upper)).sum()
     assert value < 0.0
     assert gain <= 1e-5 * abs(value)  # linear in the error, while the solver stops at decreases of 1e-12
+
+
+def test_a_path_is_exchanged_with_the_most_similar_one_that_has_more_flow() -> None:
+    both = [([0, 2, 4], 5.0), ([1, 2, 4], 3.0), ([0, 2, 3], 2.0), ([1, 2, 3], 1.0)]  # two choices one after the other
+    exchanges, swaps = bundled(path_sets([both]), [0], 5)
+    assert list(zip(exchanges.path.tolist(), exchanges.other.tolist(), strict=True)) == [(1, 0), (2, 0), (3, 1)]
+    assert swaps.fixed.size == 2  # 0 or 1, and 3 or 4: the third exchange is a bundle with the second
+    assert exchanges.most.tolist() == [2.5, 2.5, 1.5]  # paths share what they have between their exchanges
+    assert exchanges.back.tolist() == [1.5, 2.0, 1.0]
+
+
+def test_links_that_come_together_are_one_stretch_of_the_model() -> None:
+    _, swaps = bundled(path_sets([*DIAMOND, [([5, 6, 2], 2.0), ([7], 1.0)]]), [0, 0, 1, 0], 8)
+    slope = np.arange(1.0, 9.0)
+    stretches, rate = merge_stretches(swaps, slope)
+    assert stretches.own.size < swaps.own[: swaps.start[-1]].size
+
+    def hessian(each: Swaps, slopes: np.ndarray) -> np.ndarray:
+        incidence = np.zeros((slopes.size, each.fixed.size))
+        for s in range(each.fixed.size):
+            incidence[each.own[each.start[s] : each.middle[s]], s] = 1.0
+            incidence[each.own[each.middle[s] : each.start[s + 1]], s] = -1.0
+        return incidence.T @ (slopes[:, None] * incidence)
+
+    np.testing.assert_allclose(hessian(stretches, rate), hessian(swaps, slope))

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import pzos
+from pzos.base.errors import InvalidInput
 from pzos.networks import (
     Demand,
     Latency,
@@ -49,15 +50,38 @@ def test_classes_that_swap_roads_on_steep_latencies_reach_the_gap(power: float, 
     assert abs(independent_gap(classes, answer.class_flow, tolls)) <= 2e-12
 
 
+@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("times", [4.0, 16.0])
+def test_powers_of_twelve_at_many_times_the_capacity_are_solved(times: float, seed: int) -> None:
+    city = generated_city(8, 8, zones=20, congestion=times, seed=seed)
+    steep = replace(city, latency=Latency.bpr(city.latency.base, 0.15, city.latency.capacity, 12.0))
+    answer = steep.assign(gap=1e-9)
+    assert (answer.flow / city.latency.capacity).max() > times
+    assert abs(independent_gap(steep, answer.class_flow)) <= 2e-9
+
+
+def test_an_overflow_is_named_before_anything_is_computed() -> None:
+    network = replace(braess(), latency=Latency.bpr([1.0] * 5, 0.15, [1.0, 1.0, 1e-30, 1.0, 1.0], 12.0))
+    with pytest.raises(InvalidInput, match=r"travel time of link 2 .*an overflow \(capacity 1e-30, power 12\)"):
+        network.assign()
+
+
+def test_networks_with_many_used_paths_per_pair_reach_a_tight_gap(public) -> None:
+    network = public("Terrassa-Asymmetric")
+    answer = network.assign(gap=1e-10)
+    assert abs(independent_gap(network, answer.class_flow)) <= 2e-10
+
+
 def test_steady_convergence_is_not_given_up() -> None:
     """Two classes that swap two steep roads: sweeps creep until Newton steps begin, and every round counts."""
     latency = Latency(np.full(6, 0.25), np.array([1.0, 3, 1, 4, 1, 1]) / 32, np.ones(6), np.array([1.0, 4, 1, 4, 1, 1]))
     demand = Demand.from_list([1], [2], [6.0])
     network = Network.from_arrays([0, 1, 2, 1, 2, 0], [1, 2, 0, 0, 1, 2], latency, demand).with_classes([3.0, 2.0])
     tolls = 0.1 * np.arange(6)
-    answer = network.assign(tolls, gap=1e-11)
-    assert answer.rounds > 25
-    assert abs(independent_gap(network, answer.class_flow, tolls)) <= 2e-11
+    ready, effort = network.prepared, solver.Effort(newton_below=1e-3)
+    fixed = (tolls / network.worth)[:, ready.order]
+    answer = solver.equilibrate(ready.graph, ready.trips, fixed, ready.law, 1e-11, effort)
+    assert (answer.status, answer.rounds > 25) == (solver.CONVERGED, True)
 
 
 def test_a_run_says_how_it_ended() -> None:

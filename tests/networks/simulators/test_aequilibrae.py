@@ -13,8 +13,8 @@ from pzos.networks import (
     Latency,
     generated_city,
 )
+from pzos.networks.search import value_at
 from pzos.networks.simulators import aequilibrae
-from pzos.networks.tolls import value_at
 from roads import needs, two_roads
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from pzos.base.errors import FollowerFailure, InvalidInput
 from pzos.networks.simulators import sumo
+from pzos.networks.simulators.traffic import simulated_toll_problem
 from roads import check_simulator, needs, two_roads
 
 
@@ -175,3 +176,113 @@ def test_settings_of_sumo(settings: dict[str, float], expected: str) -> None:
     with pytest.raises(InvalidInput) as caught:
         sumo.SumoSimulator(two_roads(), **settings)
     assert expected in str(caught.value)
+
+
+# ---- files of the user's own --------------------------------------------------------------------------------------
+
+NET = """<net>
+  <edge id=":b_0" function="internal"><lane id=":b_0_0" speed="10" length="3"/></edge>
+  <edge id="ab" from="a" to="b"><lane id="0" speed="10" length="600"/><lane id="1" speed="12" length="600"/></edge>
+  <edge id="bc" from="b" to="c"><lane id="bc_0" speed="20" length="1200"/></edge>
+  <edge id="cb" from="c" to="b"><lane id="cb_0" speed="20" length="1200"/></edge>
+  <junction id="a" x="0" y="0"/><junction id="b" x="600" y="0"/><junction id="c" x="600" y="1200"/>
+</net>"""
+ROUTES = '<routes><trip id="0" depart="0" from="ab" to="bc"/></routes>'
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> tuple[Path, Path]:
+    net, routes = tmp_path / "town.net.xml", tmp_path / "town.rou.xml"
+    net.write_text(NET, encoding="utf-8")
+    routes.write_text(ROUTES, encoding="utf-8")
+    return net, routes
+
+
+def test_a_net_is_read_as_it_is(files: tuple[Path, Path]) -> None:
+    simulator = sumo.SumoSimulator.from_files(*files, tolled_edges=["cb", "ab"], horizon=600.0)
+    network = simulator.network
+    assert (simulator.names, simulator.tolled.tolist(), network.name) == (("ab", "bc", "cb"), [2, 0], "town")
+    assert (network.tail.tolist(), network.head.tolist()) == ([0, 1, 2], [1, 2, 1])
+    assert network.latency.base.tolist() == pytest.approx([600 / 12 / 60, 1.0, 1.0])  # minutes
+    assert network.latency.capacity.tolist() == [4000.0, 2000.0, 2000.0]
+    assert network.length.tolist() == [0.6, 1.2, 1.2]
+    assert network.coordinates.tolist() == [[0, 0], [600, 0], [600, 1200]]
+    problem = simulated_toll_problem(simulator, upper=3.0)
+    assert problem.x0.size == 2
+
+
+def test_files_are_run_with_tolls_on_their_edges(
+    files: tuple[Path, Path], fake: FakeSumo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def left_behind() -> None:
+        trips = Path(fake.command[fake.command.index("--tripinfo-output") + 1])
+        late = '<tripinfo id="1" duration="-1" departDelay="90"/>'
+        trips.write_text(f'<a><tripinfo id="0" duration="300" departDelay="30"/>{late}</a>', encoding="utf-8")
+        inside = '<edge id=":b_0" sampledSeconds="9"/>'
+        edges = f'<a><edge id="ab" sampledSeconds="120" entered="2" departed="3"/>{inside}</a>'
+        trips.with_name("edges.out.xml").write_text(edges, encoding="utf-8")
+
+    monkeypatch.setattr(fake, "close", left_behind)
+    simulator = sumo.SumoSimulator.from_files(*files, tolled_edges=["ab"], horizon=60.0, update=30.0, memory=0.5)
+    traffic = simulator.run([1.0, 0.0, 0.0], seed=5)
+    assert fake.adapted["ab"] == pytest.approx([6 + 60, 56 + 60])
+    assert fake.adapted["cb"] == pytest.approx([6, 56])
+    assert fake.rerouted == ["0"]
+    assert [fake.command[fake.command.index(word) + 1] for word in ("--net-file", "--route-files", "--seed")] == [
+        *map(str, files), "5",
+    ]  # fmt: skip
+    assert "--mesosim" not in fake.command
+    assert traffic.entered.tolist() == [5.0, 0.0, 0.0]
+    assert traffic.spent.tolist() == [2.0, 0.0, 0.0]
+    assert traffic.total_time == pytest.approx((300 + 30 + 90) / 60)
+    sumo.SumoSimulator.from_files(*files, tolled_edges=["ab"], horizon=60.0, mesoscopic=True).run(np.zeros(3), 1)
+    assert "--mesosim" in fake.command
+
+
+@pytest.mark.parametrize(
+    ("net", "routes", "tolled", "expected"),
+    [
+        (
+            NET,
+            ROUTES,
+            ["ab", "xy"],
+            "tolled_edges = ['xy']: expected ids of edges of town.net.xml; the first",
+        ),
+        (NET, ROUTES, [], "tolled_edges = (): expected at least one edge"),
+        (NET, ROUTES, ["ab", "ab"], "expected each edge once"),
+        ("<routes/>", ROUTES, ["ab"], "town.net.xml: begins with <routes>: expected SUMO's <net>"),
+        ("<net>", ROUTES, ["ab"], "town.net.xml: cannot be read (no element found"),
+        ("<net/>", ROUTES, ["ab"], "has no edges between junctions"),
+        (NET, "<routes/>", ["ab"], "town.rou.xml: nobody departs: expected <vehicle>, <trip> or <flow>"),
+    ],
+)
+def test_faults_of_files(files: tuple[Path, Path], net: str, routes: str, tolled: list[str], expected: str) -> None:
+    for path, text in zip(files, (net, routes), strict=True):
+        path.write_text(text, encoding="utf-8")
+    with pytest.raises(InvalidInput) as caught:
+        sumo.SumoSimulator.from_files(*files, tolled_edges=tolled)
+    assert expected in str(caught.value)
+
+
+@needs("libsumo", "sumo")
+def test_a_toll_moves_the_traffic_of_a_generated_net(tmp_path: Path) -> None:
+    _, programs = sumo._packages()
+    net, routes = tmp_path / "grid.net.xml", tmp_path / "grid.rou.xml"
+    command = [
+        str(programs / "netgenerate"),
+        "--grid",
+        "--grid.number=3",
+        "--grid.length=200",
+        "--output-file",
+        str(net),
+    ]
+    subprocess.run(command, capture_output=True, check=True)
+    flow = '<flow id="a" begin="0" end="200" vehsPerHour="600" from="A0B0" to="B2C2"/>'
+    routes.write_text(f"<routes>{flow}</routes>", encoding="utf-8")
+    simulator = sumo.SumoSimulator.from_files(net, routes, tolled_edges=["B0B1"], horizon=900.0)
+    free, tolled = (simulator.run(simulator.network.tolls_on(simulator.tolled, [toll]), 1) for toll in (0.0, 3.0))
+    here = simulator.tolled[0]
+    assert free.entered[here] > 20
+    assert tolled.entered[here] < 0.5 * free.entered[here]
+    assert free.total_time > free.spent.sum() > 0
+    assert simulator.run(np.zeros(simulator.network.links), 1).total_time == free.total_time

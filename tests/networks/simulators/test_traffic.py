@@ -11,6 +11,7 @@ import pytest
 import pzos
 from pzos.base.errors import InvalidInput, MissingExtra
 from pzos.networks import Latency
+from pzos.networks.search import value_at
 from pzos.networks.simulators import aequilibrae, sumo, uxsim
 from pzos.networks.simulators.traffic import (
     Judgement,
@@ -21,7 +22,6 @@ from pzos.networks.simulators.traffic import (
     sensitivity,
     simulated_toll_problem,
 )
-from pzos.networks.tolls import value_at
 from roads import Coins, two_roads
 
 

@@ -110,11 +110,28 @@ class RoutingSolver:
 
     def stack(self, tolls: Any) -> Matrix | None:
         """Return the responses to a stack of doubles in one compiled call; None where it needs a second look."""
-        if tolls.ndim != 2 or tolls.shape[1:] != self.shape or len(tolls) > ROWS:
+        if not self._is_stack(tolls):
             return None
         flows: Matrix = tolls.copy()  # contiguous, and the kernel replaces tolls by flows
         code = self.kernel(self.space, flows.reshape(-1))
         return flows if code == 0 else self.second_look(flows, code)
+
+    def certified_stack(self, tolls: Any) -> tuple[Matrix, Vector] | None:
+        """Return the same with their gaps; None where a number is not finite, or for another shape."""
+        if not self._is_stack(tolls):
+            return None
+        flows: Matrix = tolls.copy()
+        code = self.kernel(self.space, flows.reshape(-1))
+        if code == 0:
+            return flows, self._named.gap[: len(flows)].copy()
+        gaps = np.empty(len(flows))
+        if not np.isfinite(flows).all():
+            return None
+        self._settle(flows, gaps, code)
+        return flows, gaps
+
+    def _is_stack(self, tolls: Any) -> bool:
+        return tolls.ndim == 2 and tolls.shape[1:] == self.shape and len(tolls) <= ROWS
 
     def second_look(self, flows: Any, code: int) -> Any:
         """Go on with flows (tolls from the failed row on) after a call that ended with `code`; None if not finite."""

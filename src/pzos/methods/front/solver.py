@@ -75,6 +75,10 @@ class FrontPlan(TrialPlan):
     track: int = 0
     promises: tuple[tuple[int, float], ...] = ()
 
+    def first(self, count: int) -> Plan | None:
+        """Return the plan without the queries that only add to it."""
+        return replace(self, points=self.points[:count], purposes=self.purposes[:count])
+
 
 @dataclass(frozen=True, slots=True)
 class FrontSolver:
@@ -137,8 +141,9 @@ class FrontSolver:
         points, purposes = (alone.points[0], *further), (alone.purposes[0],) + (Purpose.TRIAL,) * len(further)
         promises = tuple((one.number, one.promise) for one in looked)
         return FrontPlan(
-            points, purposes, alone.kind, alone.move, alone.predictions, alone.priors, alone.deviation, number, promises
-        )
+            points, purposes, alone.kind, alone.move, alone.predictions, alone.priors, alone.deviation, alone.group,
+            number, promises,
+        )  # fmt: skip
 
     def _looked(self, state: FrontState) -> list[int]:
         """Return the tracks to look at: those that promised most when last looked at, and the one longest ago."""

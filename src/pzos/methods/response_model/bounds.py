@@ -17,7 +17,7 @@ nearest to the centre are solved for; farther ones get what the linear prior say
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from scipy.linalg.lapack import dpotri
@@ -60,6 +60,10 @@ class Bounds:
     upper: Vector
     law: ConservedSum | None = None
     rounding: float = 0.0
+    open_above: bool = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "open_above", bool(np.isposinf(self.upper).all()))
 
     def clip(self, z: Vector) -> tuple[Vector, Vector]:
         """Return z moved into the box, entry by entry, and the derivative of each entry."""
@@ -67,7 +71,7 @@ class Bounds:
             clipped: Vector = np.minimum(np.maximum(z, self.lower), self.upper)
             return clipped, (clipped == z).astype(np.float64)
         y, slope = _rounded(z, self.lower, self.rounding)
-        if np.isposinf(self.upper).all():
+        if self.open_above:
             return y, slope
         down, back = _rounded(-y, -self.upper, self.rounding)
         return -down, slope * back

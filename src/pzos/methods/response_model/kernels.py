@@ -44,6 +44,19 @@ class Kernel(Enum):
             return (5.0 / 3.0) * (1.0 + scaled) * np.exp(-scaled)
         return np.exp(-0.5 * u * u)
 
+    def correlation_and_steepness(self, u: Matrix) -> tuple[Matrix, Matrix]:
+        """Return both with one exponential, bit for bit."""
+        if self is Kernel.KINKED:
+            scaled = _ROOT3 * u
+            decay = np.exp(-scaled)
+            return (1.0 + scaled) * decay, 3.0 * decay
+        if self is Kernel.CURVED:
+            scaled = _ROOT5 * u
+            decay, linear = np.exp(-scaled), 1.0 + scaled
+            return (linear + scaled * scaled / 3.0) * decay, (5.0 / 3.0) * linear * decay
+        decay = np.exp(-0.5 * u * u)
+        return decay, decay.copy()
+
     def covariance(self, length: float, lengths: Vector, distances: Matrix, inner: Matrix) -> Matrix:
         """Return P for all pairs of points, given their distances from the centre, from each other, and o.o'."""
         if self is Kernel.QUADRATIC:

@@ -67,9 +67,11 @@ class ResponseModel:
     variances: Vector = field(default_factory=lambda: _NONE)
     factor: Matrix | None = field(default=None, repr=False)
     anchored: Vector = field(init=False, repr=False)
+    squares: Vector = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        # m(d_j/l), the same at every x
+        # d_j^2 and m(d_j/l), the same at every x
+        object.__setattr__(self, "squares", self.geometry.lengths**2)
         anchored = self.scales.kernel.correlation(self.geometry.lengths / self.scales.length)
         object.__setattr__(self, "anchored", anchored)
 
@@ -159,13 +161,18 @@ class ResponseModel:
         if scales.kernel is Kernel.QUADRATIC:
             return _Covariances(inner + (0.5 * strength) * inner**2, strength * inner, 0.0, False)
         squared = float(s @ s)
-        scaled = np.sqrt(np.maximum(geometry.lengths**2 - 2.0 * inner + squared, 0.0)) / length
+        scaled = self.squares - 2.0 * inner
+        scaled += squared
+        scaled = np.sqrt(np.maximum(scaled, 0.0, out=scaled), out=scaled)
+        scaled /= length
         centre = np.array(np.sqrt(squared) / length)
-        process = scales.kernel.correlation(scaled)
-        process += (1.0 - float(scales.kernel.correlation(centre))) - self.anchored
-        near = strength * scales.kernel.steepness(scaled)
-        around = strength * float(scales.kernel.steepness(centre))
-        return _Covariances(inner + (strength * length**2) * process, near, around, True)
+        process, near = scales.kernel.correlation_and_steepness(scaled)
+        at_centre, around = scales.kernel.correlation_and_steepness(centre)
+        process += (1.0 - float(at_centre)) - self.anchored
+        process *= strength * length**2
+        process += inner
+        near *= strength
+        return _Covariances(process, near, strength * float(around), True)
 
     def _prior_variance(self, s: Vector) -> tuple[float, Vector]:
         """Return the variance at c + s before any answer, and its gradient."""

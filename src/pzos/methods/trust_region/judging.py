@@ -6,10 +6,13 @@ from dataclasses import replace
 
 import numpy as np
 
+from pzos.base.checks import counted
 from pzos.base.types import LeaderValue, Vector, dot
 from pzos.methods.response_model.fit import Shape
 from pzos.methods.solver import Task, Told
+from pzos.methods.trust_region import grouping
 from pzos.methods.trust_region.state import Kind, RegionState, TrialPlan, models, point_limit
+from pzos.methods.trust_region.subproblem import half_width
 from pzos.problem.leader import Leader
 
 _SHRINK = 0.7
@@ -30,6 +33,8 @@ _IDLE_GAIN, _NOTHING, _QUIET_GAIN = 1e-3, 1e-7, 1e-9
 _FEW_DECISIONS, _SLOW_GAIN, _CRAWLED = 6, 2e-2, 12
 #: Where the answers tell least, the trust radius may grow to so many times the first.
 _FURTHEST = 4.0
+#: Where they never told anything, it may grow to the whole set, or to so many times the first.
+_ANYWHERE = 1e6
 #: The share of the first radius from which the search goes on where a look far away has found something lower.
 _AFRESH = 0.3
 
@@ -53,9 +58,15 @@ def judged(task: Task, state: RegionState, plan: TrialPlan, told: Told, points: 
     before = state
     state = _judged_noisy(task, state, plan, told, points) if state.rough else _judged_exact(task, state, plan, told)
     state = _gained(task, before, state, plan)
-    if unmoved:  # within the radius the answers tell nothing: further out
-        state = replace(state, radius=max(state.radius, min(2.0 * before.radius, _FURTHEST * state.scale)))
-    kept, centre = history.trimmed(state.centre, _SPARE * point_limit(task.known.dimension, points))
+    if plan.group is not None:
+        state = grouping.told(task, before, state, plan.group, *told[0])
+    if unmoved:  # within the radius the answers tell nothing: further out, where no answer ever moved to the whole set
+        furthest = _FURTHEST * state.scale
+        if state.unmoved:
+            width = 2.0 * half_width(task.known.domain, state.x, history.sizes)
+            furthest = max(furthest, min(width, _ANYWHERE * state.scale))
+        state = replace(state, radius=max(state.radius, min(2.0 * before.radius, furthest)))
+    kept, centre = history.trimmed(state.centre, _SPARE * point_limit(history, points))
     return replace(state, history=kept, centre=centre)
 
 
@@ -218,7 +229,7 @@ def tried(state: RegionState, ratio: float) -> RegionState:
     """Count trials, and those in a row that did not keep their promise."""
     failed = ratio < _KEPT
     losses = state.losses + 1 if failed else 0
-    return replace(state, losses=losses, trials=state.trials + 1, succeeded=state.succeeded or not failed)
+    return replace(state, losses=losses, trials=state.trials + 1, grouped=0, succeeded=state.succeeded or not failed)
 
 
 def next_radius(state: RegionState, size: float, ratio: float, floor: float) -> float:
@@ -263,7 +274,7 @@ def findings(state: RegionState) -> str:
         asked = "" if state.exact is None else ", as far as one query beside another tells"
         said.append(f"the followers repeat themselves{asked}")
     if state.wrong:
-        said.append(f"{state.wrong} answers were wrong when asked for once more, and replaced")
+        said.append(f"{counted(state.wrong, 'answer')} proved wrong when asked for once more, and replaced")
     if not history.answers.std(axis=0).any():
         said.append("the answers did not move at all")
     ratio = float(history.sizes.max() / history.sizes.min())
@@ -271,6 +282,8 @@ def findings(state: RegionState) -> str:
     said.append(f"a typical move of a decision is {state.scale:.2g}{unequal}")
     if leading is not None and leading.weight > 0.0:
         said.append(f"beyond what is linear the answers are taken as {leading.kernel.value}")
+    if state.groups:
+        said.append(f"decisions were moved together, in up to {len(state.groups)} groups")
     if state.looks:
-        said.append(f"{state.looks} queries looked far away")
+        said.append(f"{counted(state.looks, 'query')} looked far away")
     return "found out on the way: " + "; ".join(said)

@@ -40,7 +40,12 @@ def region_of(task: Task, state: RegionState, radius: float | None = None) -> Re
 
 
 def probe(task: Task, state: RegionState, model: ResponseModel, index: int) -> Vector:
-    """Return a point in a random direction, kept away from directions already asked."""
+    """Return a point in a random direction, kept away from directions already asked.
+
+    As long as no answer has moved at all: all decisions together, up and down, for what sleeps wakes up far away.
+    """
+    if state.unmoved:
+        return region_of(task, state).at(1.0 if state.step % 2 else -1.0, np.ones(state.x.size))
     v = task.keys.direction(state.step, index, state.x.size, Role.PROBE)
     seen = model.geometry
     if 0 < seen.count < state.x.size:

@@ -18,7 +18,7 @@ import numpy as np
 
 from pzos.base.keys import Role
 from pzos.base.types import Matrix, Vector
-from pzos.methods.estimators import Answers
+from pzos.methods.estimators import Answers, Plan
 from pzos.methods.response_model.fit import Shape
 from pzos.methods.response_model.history import first
 from pzos.methods.response_model.response import ResponseModel
@@ -67,6 +67,12 @@ class Together(TrialPlan):
     """A batch: proposals without an answer in between; kind and move are those of the first."""
 
     proposals: tuple[Proposal, ...] = ()
+
+    def first(self, count: int) -> Plan | None:
+        """Return the first proposals alone; each is made without an answer to the others."""
+        return replace(
+            self, points=self.points[:count], purposes=self.purposes[:count], proposals=self.proposals[:count]
+        )
 
 
 class Steps(Protocol):
@@ -250,7 +256,9 @@ class _Scene:
         predictions = {shape: rival.clipped(x) for shape, rival in self.rivals.items()}
         priors = {shape: rival.prior for shape, rival in self.rivals.items()}
         deviation = self.model.deviation(x)
-        return Proposal((x,), (kind.purpose,), kind, move, predictions, priors, deviation, self.state, radius)
+        return Proposal(
+            (x,), (kind.purpose,), kind, move, predictions, priors, deviation, since=self.state, radius=radius
+        )
 
 
 def unseen(v: Vector, units: Matrix) -> Vector:

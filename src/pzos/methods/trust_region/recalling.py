@@ -56,7 +56,7 @@ def recalled(task: Task, state: RegionState, best: int, values: Vector, points: 
     state = replace(state, jumps=0.0 if exact is False else history.jumpiness())
     if history.count < 2:
         return state
-    limit = _SPARE * point_limit(task.known.dimension, points)
+    limit = _SPARE * point_limit(history, points)
     history, centre = history.trimmed(0, limit)
     state = retuned(task, replace(state, history=history, centre=centre), points)
     state = _compared(task, state, points)

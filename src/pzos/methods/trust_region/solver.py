@@ -24,12 +24,13 @@ from pzos.methods.response_model.fit import Shape
 from pzos.methods.response_model.history import first
 from pzos.methods.response_model.response import ResponseModel
 from pzos.methods.solver import Foresight, Outcome, Stop, Task, Told
-from pzos.methods.trust_region import looking, proposing
+from pzos.methods.trust_region import grouping, looking, proposing
 from pzos.methods.trust_region.gridded import grid_of, smallest_radius, surrounded, trial_on_grid, untold_near
 from pzos.methods.trust_region.judging import findings, judged, moved_to
 from pzos.methods.trust_region.recalling import best_told, recalled
 from pzos.methods.trust_region.state import (
     NO_MOVE,
+    Grouped,
     Kind,
     RegionState,
     TrialPlan,
@@ -150,7 +151,8 @@ class CompositeTrustRegion:
         priors = {shape: rival.prior for shape, rival in rivals.items()}
         deviation = model.deviation(query.point)
         purposes = (query.kind.purpose,)
-        return TrialPlan((query.point,), purposes, query.kind, query.move, predictions, priors, deviation)
+        group = query.group if query.kind is Kind.GROUP else None
+        return TrialPlan((query.point,), purposes, query.kind, query.move, predictions, priors, deviation, group)
 
     def rivals(self, task: Task, state: RegionState) -> dict[Shape, ResponseModel]:
         """Return the models of all structures that compete, the one that makes the next step first."""
@@ -173,6 +175,9 @@ class CompositeTrustRegion:
         if model.factor is not None and looking.looks_far(task, state):
             return _Query(Kind.LOOK, looking.far_look(task, state, self.points))
         move = self.move_within(task, state, model, state.radius)
+        group = grouping.grouped(task, state, model) if grouping.due(state, move) else None
+        if group is not None:
+            return _Query(Kind.GROUP, group.point, move, group)
         doubt = looking.doubt_of(task, state, model)
         free = state.shapes[0] is Shape.FREE and state.unstructured
         unseen = looking.unseen_direction(task, state, model, move, doubt) if free else None
@@ -276,7 +281,9 @@ class CompositeTrustRegion:
 
     def informed(self, task: Task, state: RegionState, answers: Told) -> RegionState:
         """Take answers from elsewhere into the history, and move to the lowest F among them if it is lower."""
-        history = state.past
+        if state.history is None:
+            return replace(state, early=(*state.early, *answers))
+        history = state.history
         fresh = [(x, y) for x, y in answers if history.index_of(x) is None]
         for x, y in fresh:
             history = history.append(x, y)
@@ -284,7 +291,7 @@ class CompositeTrustRegion:
         values = [sign * task.known.leader.value(x, y) for x, y in fresh]
         if values and state.exact is not False and min(values) < sign * state.value:
             state = moved_to(state, fresh[int(np.argmin(values))][0], sign * min(values))
-        kept, centre = history.trimmed(state.centre, _SPARE * point_limit(task.known.dimension, self.points))
+        kept, centre = history.trimmed(state.centre, _SPARE * point_limit(history, self.points))
         return replace(state, history=kept, centre=centre)
 
     def minimiser(self, task: Task, state: RegionState, model: ResponseModel) -> Move:
@@ -330,6 +337,7 @@ class _Query(NamedTuple):
     kind: Kind
     point: Vector
     move: Move = NO_MOVE
+    group: Grouped | None = None
 
 
 def _negligible(state: RegionState) -> float:

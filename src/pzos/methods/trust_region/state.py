@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from functools import lru_cache
 
 import numpy as np
 
@@ -31,6 +32,9 @@ _MARGIN = 2.5
 _TRAILING_AFTER = 6
 _ROUNDS = 15
 _CHANCES = 3
+_FEW_ANSWERS = 5
+#: Of many decisions and answers the model holds about so many numbers at a time, but at least so many answers.
+_MOST_NUMBERS, _FEWEST_POINTS = 10_000_000, 60
 #: After so many failures in a row the answers may contradict each other: by a noise that nothing else has shown, of
 #: at least this share of how much they vary.
 _CONTRADICTED, _BLUR = 5, 1e-4
@@ -45,6 +49,7 @@ class Kind(Enum):
     EXPLORE = "a direction that was never asked"
     SURVEY = "a corner of the region: under noise only far points tell slopes"
     LOOK = "far away, where F may be lower still"
+    GROUP = "many decisions moved together"
     CHECK = "a surprising answer once more: was it right?"
     REPEAT = "the centre once more: do the followers repeat themselves?"
 
@@ -58,6 +63,33 @@ class Kind(Enum):
 NO_MOVE = Move(np.zeros(0), _NAN, _NAN)
 
 
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Decisions from ``first`` up to ``last``, moved together by ``step`` times the reach (0: not known which way).
+
+    ``moved`` is by how much answers changed f when they were moved, up or down, for one reach; NaN before.
+    """
+
+    first: int
+    last: int
+    step: float = 0.0
+    moved: float = _NAN
+
+    @property
+    def size(self) -> int:
+        """Return how many decisions there are in it."""
+        return self.last - self.first
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Grouped:
+    """Where a group is moved to, which of all groups it is, and what they are then."""
+
+    point: Vector
+    row: int
+    groups: tuple[Group, ...]
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class TrialPlan(Plan):
     """Points with what the model promised at the first, and what every competing structure predicts there."""
@@ -67,6 +99,7 @@ class TrialPlan(Plan):
     predictions: Mapping[Shape, Vector] = field(default_factory=dict)
     priors: Mapping[Shape, LinearPrior] = field(default_factory=dict)
     deviation: float = np.inf
+    group: Grouped | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +158,7 @@ class RegionState:
     contradictions among them showed; ``surprise`` is where an answer was off by ``miss``, and has to be asked for once
     more; ``wrong`` counts those that were. ``plateaus`` says that an answer equal to the one before was right.
     ``losses`` are trials that failed, ``flat`` answers that did not move, ``idle`` and ``quiet`` steps of little gain;
-    ``settled`` says that the model promises nothing more.
+    ``settled`` says that the model promises nothing more. ``reach`` is how far groups of decisions are moved.
     """
 
     x: Vector
@@ -164,6 +197,12 @@ class RegionState:
     trials: int = 0
     looks: int = 0
     succeeded: bool = False
+    # groups of decisions that are moved together, how many since the last trial, and by how much one changes F
+    groups: tuple[Group, ...] = ()
+    grouped: int = 0
+    effect: float = 0.0
+    reach: float = _NAN
+    least_reach: float = 0.0
     # the points of the answers known before the first query, as bytes
     given: frozenset[bytes] = frozenset()
 
@@ -188,6 +227,11 @@ class RegionState:
         contest = self.contest
         chances = max(contest.rounds, self.flat)
         return contest.winner is Shape.FREE and (len(contest.shapes) == 1 or chances >= _CHANCES)
+
+    @property
+    def unmoved(self) -> bool:
+        """Tell whether no answer has ever differed from the first, after a few."""
+        return self.past.count >= _FEW_ANSWERS and not np.ptp(self.past.answers, axis=0).any()
 
     def leading(self, shape: Shape) -> Scales | None:
         """Return the scales of the most likely process for this structure, None before any were fitted."""
@@ -252,14 +296,14 @@ def opening_contest(task: Task, size: int) -> Contest:
 
 def fitter(task: Task, history: History, points: int | None) -> Fitter:
     """Return the fitter for this history: declared laws and bounds, or bounds that the answers show."""
-    size, n = history.answers.shape[1], task.known.dimension
+    size = history.answers.shape[1]
     found = checked_structure(task, size)
     laws = np.ones((1, size)) if found.conserved is None else found.conserved.laws(size)
     if found.bounds is None:
         lower, upper = _shown_bounds(history.answers)
     else:
         lower, upper = _credible(found.bounds, history)
-    return Fitter(point_limit(n, points), laws, Bounds(lower, upper))
+    return Fitter(point_limit(history, points), laws, Bounds(lower, upper))
 
 
 def models(
@@ -286,9 +330,11 @@ def wide_model(task: Task, state: RegionState, apart: float, points: int | None)
     return fit.fit(part, 0, Shape.FREE, scales)
 
 
-def point_limit(dimension: int, points: int | None) -> int:
-    """Return how many answers the model uses: as asked for, else 2 d_x, between 100 and 400."""
-    return min(max(2 * dimension, 100), 400) if points is None else points
+def point_limit(history: History, points: int | None) -> int:
+    """Return how many answers the model uses: as asked for, else 2 d_x, between 100 and 400, fewer if they are huge."""
+    decisions, answers = history.sizes.size, history.answers.shape[1]
+    at_once = max(_MOST_NUMBERS // (decisions + answers), _FEWEST_POINTS)
+    return min(max(2 * decisions, 100), 400, at_once) if points is None else points
 
 
 def _credible(declared_bounds: Bounded, history: History) -> tuple[Vector, Vector]:
@@ -310,6 +356,7 @@ def _shown_bounds(answers: Matrix) -> tuple[Vector, Vector]:
     return np.full(size, low), np.full(size, np.inf)
 
 
+@lru_cache(maxsize=2)
 def _sketch(keys: Keys, size: int) -> Matrix | None:
     if size <= 2 * _SKETCH:
         return None

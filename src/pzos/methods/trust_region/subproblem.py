@@ -266,7 +266,7 @@ def first_radius(leader: Leader, sign: float, x0: Vector, y0: Vector, domain: Do
 
     unanswered = on_model(leader, sign, _Unmoved(y0))
     size0 = float((np.abs(x0) / sizes).mean())
-    cap = _half_width(domain, x0, sizes)
+    cap = half_width(domain, x0, sizes)
     typical = min(size0 if size0 > 0.0 else 1.0, cap)
     smallest = 1e-9 * abs(leader.value(x0, y0))
     radius = typical
@@ -279,7 +279,8 @@ def first_radius(leader: Leader, sign: float, x0: Vector, y0: Vector, domain: Do
     return min(0.5 * typical, cap)
 
 
-def _half_width(domain: Domain, x0: Vector, sizes: Vector) -> float:
+def half_width(domain: Domain, x0: Vector, sizes: Vector) -> float:
+    """Return half of how wide the set is, in units of ``sizes``; infinite where it has no bounds."""
     bounds = bounds_of(domain, x0.size)
     if bounds is None:
         # The set is seen through its projection: how far do two opposite long moves stay apart?

@@ -6,9 +6,9 @@ how much they move together, within what all of them can give up. So exchanges o
 into swaps, one for all pairs of a class that differ alike; some hundred swaps stand for all exchanges.
 
 The swaps are the variables of the step. The Hessian of the Beckmann objective is D' S D with D the links' incidence
-in the swaps and S the slopes: a product needs one pass over the swaps' links, and no matrix is ever formed. The
-quadratic model is minimised between the bounds: Gauss-Seidel sweeps find which swaps end at a bound, conjugate
-gradients move the others.
+in the swaps and S the slopes: a product needs one pass over the swaps' links (links that always come together are one
+stretch), and no matrix is ever formed. The quadratic model is minimised between the bounds: Gauss-Seidel sweeps find
+which swaps end at a bound, conjugate gradients move the others, those with room before those without.
 """
 
 from __future__ import annotations
@@ -25,13 +25,17 @@ from pzos.networks.latency import FLOW, SLOPE, TIME, Law, refresh
 
 
 class Exchanges(NamedTuple):
-    """Exchange j moves flow from path full[j], at most most[j], to path path[j]; sign[j] times that is in swap[j]."""
+    """Exchange j moves flow from path other[j], at most most[j], to path path[j], or at most back[j] the other way.
+
+    sign[j] times what it moves is in swap[j].
+    """
 
     path: Long
-    full: Long
+    other: Long
     swap: Long
     sign: Vector
     most: Vector
+    back: Vector
 
 
 class Swaps(NamedTuple):
@@ -70,40 +74,74 @@ def path_codes(pairs: Long, paths: Paths, state: Matrix, prices: Vector, codes: 
             prices[path], codes[path] = time, code
 
 
+@inlined
+def _nearest(
+    path: int, low: int, high: int, full: int, start: Long, pool: Pool, flow: Vector, on_path: Long, mark: int
+) -> int:
+    """Return the path with the most links in common, of those of the pair low .. high that carry more flow."""
+    stamp(start[path], start[path + 1], pool, on_path, mark)
+    nearest, fewest = full, np.int64(1 << 60)
+    for other in range(low, high):
+        ahead = flow[other] > flow[path] or (flow[other] == flow[path] and other < path)
+        if other == path or flow[other] <= 0.0 or not (ahead or other == full):
+            continue
+        apart = start[path + 1] - start[path] + start[other + 1] - start[other]
+        for k in range(start[other], start[other + 1]):
+            if on_path[pool[k]] == mark:
+                apart -= 2
+        if apart < fewest:
+            fewest, nearest = apart, other
+    return nearest
+
+
 @compiled
 def list_exchanges(
-    pairs: Long, kind: Short, paths: Paths, prices: Vector, codes: Long
+    pairs: Long, kind: Short, paths: Paths, prices: Vector, codes: Long, marks: Marks
 ) -> tuple[Exchanges, Long, Vector]:
-    """List the exchanges of each pair's fullest path with those that have flow, or are cheaper.
+    """List the exchanges of each path that has flow, or is cheaper, with the most similar one that has more flow.
 
-    Also returns their keys, and what their fixed costs differ by. In the difference of two paths' codes the links
-    that both use cancel; an exchange and its opposite get one key and two signs, classes have keys of their own.
+    Similar paths differ by short stretches, which more pairs have in common. Also returns the exchanges' keys, and
+    what their fixed costs differ by. In the difference of two paths' codes the links that both use cancel; an exchange
+    and its opposite get one key and two signs, classes have keys of their own.
     """
-    first, _, _, flow, fixed = paths
-    size = 0
+    first, start, pool, flow, fixed = paths
+    on_path, _, last = marks
+    size, widest = 0, 0
     for pair in pairs:
         size += first[pair + 1] - first[pair]
-    path_of, full_of, key = np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size, np.int64)
-    sign, most, differ = np.empty(size), np.empty(size), np.empty(size)
-    count = 0
+        widest = max(widest, first[pair + 1] - first[pair])
+    path_of, other_of, key = np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size, np.int64)
+    sign, most, back, differ = np.empty(size), np.empty(size), np.empty(size), np.empty(size)
+    degree, count, mark = np.zeros(widest, np.int64), 0, last[0]
     for pair in pairs:
         low, high, before = first[pair], first[pair + 1], count
         full = low
-        for path in range(low + 1, high):
+        for path in range(low, high):
+            degree[path - low] = 0
             full = path if flow[path] > flow[full] else full
         for path in range(low, high):
             if path == full or (flow[path] <= 0.0 and prices[path] >= prices[full]):
                 continue
-            code = codes[path] - codes[full]
+            other = full
+            if high - low > 2:
+                mark += 1
+                other = _nearest(path, low, high, full, start, pool, flow, on_path, mark)
+            code = codes[path] - codes[other]
             sign[count] = 1.0 if code > 0 else -1.0
             key[count] = abs(code) ^ (np.int64(kind[pair]) * -7046029254386353131)
-            path_of[count], full_of[count] = path, full
-            differ[count] = sign[count] * (fixed[path] - fixed[full])
+            path_of[count], other_of[count] = path, other
+            differ[count] = sign[count] * (fixed[path] - fixed[other])
+            degree[path - low] += 1
+            degree[other - low] += 1
             count += 1
-        for j in range(before, count):
-            most[j] = flow[full] / (count - before)
-    swap = np.empty(count, np.int64)
-    return Exchanges(path_of[:count], full_of[:count], swap, sign[:count], most[:count]), key[:count], differ[:count]
+        for j in range(before, count):  # a path shares what it has between its exchanges
+            most[j] = flow[other_of[j]] / degree[other_of[j] - low]
+            back[j] = flow[path_of[j]] / degree[path_of[j] - low]
+    last[0] = mark
+    listed = Exchanges(
+        path_of[:count], other_of[:count], np.empty(count, np.int64), sign[:count], most[:count], back[:count]
+    )
+    return listed, key[:count], differ[:count]
 
 
 @compiled
@@ -137,18 +175,18 @@ def _one_sided(begin: int, end: int, pool: Pool, marks: Long, mark: int, own: Po
 @compiled
 def bundle(exchanges: Exchanges, key: Long, differ: Vector, paths: Paths, marks: Marks) -> Swaps:
     """Bundle the exchanges with equal keys into swaps, and write their numbers into ``exchanges.swap``."""
-    path_of, full_of, swap, sign, most = exchanges
-    _, start, pool, flow, _ = paths
+    path_of, other_of, swap, sign, most, back = exchanges
+    _, start, pool, _, _ = paths
     on_plus, on_minus, last = marks
     leader = _number(key, swap)
     count, room = leader.size, 0
     for j in leader:
-        room += start[path_of[j] + 1] - start[path_of[j]] + start[full_of[j] + 1] - start[full_of[j]]
+        room += start[path_of[j] + 1] - start[path_of[j]] + start[other_of[j] + 1] - start[other_of[j]]
     begin, middle, own = np.zeros(count + 1, np.int64), np.empty(count, np.int64), np.empty(room, np.uint32)
     fixed, lower, upper, mark = np.empty(count), np.zeros(count), np.zeros(count), last[0]
     for s in range(count):
         j = leader[s]
-        plus, minus = (path_of[j], full_of[j]) if sign[j] > 0.0 else (full_of[j], path_of[j])
+        plus, minus = (path_of[j], other_of[j]) if sign[j] > 0.0 else (other_of[j], path_of[j])
         mark += 1
         stamp(start[plus], start[plus + 1], pool, on_plus, mark)
         stamp(start[minus], start[minus + 1], pool, on_minus, mark)
@@ -157,7 +195,7 @@ def bundle(exchanges: Exchanges, key: Long, differ: Vector, paths: Paths, marks:
         fixed[s] = differ[j]
     last[0] = mark
     for j in range(swap.size):
-        more, less = most[j], flow[path_of[j]]
+        more, less = most[j], back[j]
         if sign[j] < 0.0:
             more, less = less, more
         upper[swap[j]] += more
@@ -166,26 +204,61 @@ def bundle(exchanges: Exchanges, key: Long, differ: Vector, paths: Paths, marks:
 
 
 @compiled
+def merge_stretches(swaps: Swaps, slope: Vector) -> tuple[Swaps, Vector]:
+    """Return the swaps in terms of stretches, links that the same swaps use alike, and the stretches' slopes.
+
+    A stretch has the sum of its links' slopes: the model is the same, at a fraction of the work.
+    """
+    start, middle, own, fixed, lower, upper = swaps
+    signature, links, count = np.zeros(slope.size, np.int64), np.empty(slope.size, np.int64), 0
+    number = np.full(slope.size, -1, np.int64)
+    for j in range(fixed.size):
+        code = _code(np.int64(j))
+        for k in range(start[j], start[j + 1]):
+            signature[own[k]] += code if k < middle[j] else -code
+            if number[own[k]] < 0:
+                number[own[k]], links[count] = count, own[k]
+                count += 1
+    stretch = np.empty(count, np.int64)
+    rate = np.zeros(_number(signature[links[:count]], stretch).size)
+    for i in range(count):
+        rate[stretch[i]] += slope[links[i]]
+    begin, half = np.zeros(fixed.size + 1, np.int64), np.empty(fixed.size, np.int64)
+    parts, seen, filled = np.empty(own.size, np.uint32), np.full(rate.size, -1, np.int64), 0
+    for j in range(fixed.size):
+        half[j] = filled
+        for k in range(start[j], start[j + 1]):
+            part = stretch[number[own[k]]]
+            if seen[part] != j:
+                seen[part], parts[filled] = j, part
+                filled += 1
+            if k < middle[j]:
+                half[j] = filled
+        begin[j + 1] = filled
+    return Swaps(begin, half, parts[:filled], fixed, lower, upper), rate
+
+
+@compiled
 def carry_out(amount: Vector, share: float, exchanges: Exchanges, swaps: Swaps, flow: Vector) -> None:
     """Change the path flows by ``share`` of the swaps, each exchange in proportion to what it can give up."""
-    path_of, full_of, swap, sign, most = exchanges
+    path_of, other_of, swap, sign, most, back = exchanges
     lower, upper = swaps.lower, swaps.upper
     for j in range(swap.size):
         s = swap[j]
         if amount[s] == 0.0:
             continue
         part = share * (amount[s] / upper[s] if amount[s] > 0.0 else amount[s] / lower[s])
-        path, full = path_of[j], full_of[j]
+        path, other = path_of[j], other_of[j]
         forth = (amount[s] > 0.0) == (sign[j] > 0.0)
-        moved = part * most[j] if forth else -part * flow[path]
+        moved = part * most[j] if forth else -part * back[j]
         flow[path] = max(flow[path] + moved, 0.0)
-        flow[full] = max(flow[full] - moved, 0.0)
+        flow[other] = max(flow[other] - moved, 0.0)
 
 
 # ---- the step --------------------------------------------------------------------------------------------------------
 
 
-_SHIFT, _FLAT, _SECANTS = 1e-6, 1e-200, 10
+_SHIFT, _FLAT, _SECANTS, _AHEAD = 1e-6, 1e-200, 10, 10.0
 
 
 @inlined
@@ -252,17 +325,36 @@ def _settle(amount: Vector, swaps: Swaps, gradient: Vector, diagonal: Vector, sl
     return found
 
 
+@inlined
+def _weights(amount: Vector, swaps: Swaps, residual: Vector, diagonal: Vector) -> Vector:
+    """Return the preconditioner: the inverse diagonal, less where a bound is nearer than the steps that are due.
+
+    Swaps depend on each other: what one with little room would do, others can. Were it asked to, its bound would cut
+    the step of all.
+    """
+    far, weight = 0.0, np.empty(diagonal.size)
+    for j in range(diagonal.size):
+        far = max(far, abs(residual[j]) / diagonal[j])
+    for j in range(diagonal.size):
+        room = min(amount[j] - swaps.lower[j], swaps.upper[j] - amount[j])
+        weight[j] = min(1.0, room / (_AHEAD * far)) / diagonal[j] if far > 0.0 else 1.0 / diagonal[j]
+    return weight
+
+
 @compiled
 def _free_direction(
-    free: Vector, swaps: Swaps, residual: Vector, diagonal: Vector, slope: Vector, accuracy: float, products: int
-) -> Vector:
+    free: Vector, amount: Vector, swaps: Swaps, residual: Vector, diagonal: Vector, slope: Vector, accuracy: float,
+    products: int
+) -> Vector:  # fmt: skip
     """Solve the Newton equations for the swaps with free = 1 by conjugate gradients; overwrites ``residual``."""
     count = free.size
     load, product, direction, search = np.empty(slope.size), np.empty(count), np.zeros(count), np.empty(count)
-    size = 0.0
     for j in range(count):
         residual[j] *= free[j]
-        search[j] = residual[j] / diagonal[j]
+    weight = _weights(amount, swaps, residual, diagonal)
+    size = 0.0
+    for j in range(count):
+        search[j] = residual[j] * weight[j]
         size += residual[j] * search[j]
     goal = accuracy * accuracy * size
     for _ in range(products):
@@ -277,9 +369,9 @@ def _free_direction(
         for j in range(count):
             direction[j] += step * search[j]
             residual[j] -= free[j] * step * product[j]
-            size += residual[j] * residual[j] / diagonal[j]
+            size += residual[j] * residual[j] * weight[j]
         for j in range(count):
-            search[j] = residual[j] / diagonal[j] + size / before * search[j]
+            search[j] = residual[j] * weight[j] + size / before * search[j]
     return direction
 
 
@@ -335,7 +427,7 @@ def best_swaps(
         for j in range(count):
             residual[j] = -gradient[j] - residual[j]
             free[j] = 1.0 if swaps.lower[j] < amount[j] < swaps.upper[j] and diagonal[j] > _FLAT else 0.0
-        direction = _free_direction(free, swaps, residual, diagonal, slope, accuracy, products)
+        direction = _free_direction(free, amount, swaps, residual, diagonal, slope, accuracy, products)
         here = _model(amount, swaps, gradient, slope, load)
         share = _to_first_bound(amount, direction, swaps)
         best = _clipped(amount, direction, share, swaps)
@@ -406,7 +498,7 @@ def newton_step(
     """Take one Newton step with a line search; return whether it led downhill (else nothing is changed)."""
     prices, codes = np.empty(paths.flow.size), np.empty(paths.flow.size, np.int64)
     path_codes(pairs, paths, state, prices, codes)
-    exchanges, key, differ = list_exchanges(pairs, kind, paths, prices, codes)
+    exchanges, key, differ = list_exchanges(pairs, kind, paths, prices, codes, marks)
     swaps = bundle(exchanges, key, differ, paths, marks)
     count, slope = swaps.fixed.size, state[:, SLOPE].copy()
     start, own, gradient, diagonal = swaps.start, swaps.own, np.zeros(count), np.empty(count)
@@ -415,7 +507,8 @@ def newton_step(
         diagonal[j] = _FLAT
         for k in range(start[j], start[j + 1]):
             diagonal[j] += slope[own[k]]
-    amount = best_swaps(swaps, gradient, diagonal, slope, accuracy, products, passes)
+    stretches, rate = merge_stretches(swaps, slope)
+    amount = best_swaps(stretches, gradient, diagonal, rate, accuracy, products, passes)
     before = 0.0
     for j in range(count):
         before += amount[j] * gradient[j]

@@ -40,6 +40,7 @@ class Effort(NamedTuple):
     negative cycle); in a round at most ``sweeps``, until the excess has fallen to ``early_drop`` times the round's
     gap, and to ``late_drop`` times it once the gap is below ``newton_below``: from then on sweeps alternate with
     Newton steps, to a relative ``accuracy`` in at most ``passes`` of ``products`` conjugate-gradient iterations.
+    A Newton step that leaves more than ``stall`` of the excess ends the round: new paths pay more than another one.
     """
 
     rounds: int = 400
@@ -48,9 +49,10 @@ class Effort(NamedTuple):
     early_drop: float = 0.05
     late_drop: float = 0.001
     accuracy: float = 0.03
-    products: int = 50
-    passes: int = 10
-    newton_below: float = 1e-3
+    products: int = 100
+    passes: int = 30
+    newton_below: float = 1e-2
+    stall: float = 0.5
 
 
 class Equilibration(NamedTuple):
@@ -117,11 +119,15 @@ def _improve(
     choice = pairs_with_choice(paths)
     late = gap < effort.newton_below
     enough = (effort.late_drop if late else effort.early_drop) * min(gap, 1.0) * total
+    least = np.inf
     for number in range(effort.sweeps):
         excess = sweep(choice, paths, 0.01 * enough / total, law, state, marks)
         if excess <= enough:
             return
         if late and number > 0:
+            if excess > effort.stall * least:
+                return
+            least = excess
             newton_step(choice, kind, paths, law, state, marks, effort.accuracy, effort.products, effort.passes)
 
 

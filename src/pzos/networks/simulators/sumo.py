@@ -13,6 +13,7 @@ import subprocess
 import tempfile
 import threading
 import weakref
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -22,11 +23,14 @@ from xml.etree import ElementTree
 import numpy as np
 import numpy.typing as npt
 
-from pzos.base.checks import Must, at_least, checked
+from pzos.base.checks import Faults, FileFaults, Must, at_least, checked
 from pzos.base.errors import FollowerFailure, MissingExtra
 from pzos.base.keys import Keys, Role
-from pzos.base.types import Matrix, Vector
+from pzos.base.types import Vector
+from pzos.networks.demand import Demand, Indices
+from pzos.networks.latency import Latency
 from pzos.networks.maps import layout
+from pzos.networks.network import Network
 from pzos.networks.simulators.traffic import LANE_PER_HOUR, POSITIVE, Simulator, Traffic
 
 _FEEDER_LANES = 4
@@ -47,13 +51,8 @@ def _packages() -> tuple[Any, Path]:
 
 
 @dataclass(frozen=True, eq=False)
-class SumoSimulator(Simulator):
-    """A network in SUMO. Trips depart at random.
-
-    Measured travel times are taken in every ``update`` seconds and averaged with the earlier ones (weight ``memory``
-    on those); drivers misjudge each road by up to the factor ``blur``. The other settings are those of every
-    :class:`~pzos.networks.simulators.traffic.Simulator`.
-    """
+class _Sumo(Simulator):
+    """How SUMO is driven, whatever its files: departing vehicles choose by travel times with tolls."""
 
     loading: float = checked(POSITIVE, default=900.0)
     horizon: float = checked(POSITIVE, default=3600.0)
@@ -63,6 +62,59 @@ class SumoSimulator(Simulator):
         Must(lambda share: bool(0 <= share < 1), "a number from 0 to below 1", "0.7 is usual"), default=0.7
     )
     blur: float = checked(at_least(1, "a number >= 1", "1 is no error at all"), default=1.2)
+
+    def _simulate(self, files: Sequence[str], edges: Sequence[str], extra: Vector, seed: int, here: Path) -> None:
+        """Run SUMO with these files and ``extra`` seconds on ``edges``; what it measured is left in ``here``."""
+        libsumo, _ = _packages()
+        command = [
+            "sumo", *files, "--seed", str(seed),
+            "--end", f"{self.horizon:g}", "--tripinfo-output", str(here / "trips.out.xml"),
+            "--tripinfo-output.write-unfinished", "--weights.random-factor", f"{self.blur:g}",
+            "--time-to-teleport", "-1", "--no-step-log", "--no-warnings", "--duration-log.disable",
+            "--xml-validation", "never", "--xml-validation.net", "never", "--ignore-route-errors",
+        ]  # fmt: skip
+        try:
+            libsumo.start(command)
+            self._drive(libsumo, edges, extra)
+        except Exception as error:
+            raise FollowerFailure(f"SUMO stopped at seed {seed}: {error}") from error
+        finally:
+            libsumo.close()
+
+    def _drive(self, libsumo: Any, edges: Sequence[str], extra: Vector) -> None:
+        """Step through the run; vehicles choose their way, tolls included, in the second they depart."""
+        known = _measured(libsumo, edges)
+        due = 0.0
+        while libsumo.simulation.getTime() < self.horizon and libsumo.simulation.getMinExpectedNumber() > 0:
+            now = libsumo.simulation.getTime()
+            if now >= due:
+                known = self.memory * known + (1.0 - self.memory) * _measured(libsumo, edges)
+                for edge, seconds in zip(edges, known + extra, strict=True):
+                    # SUMO takes no negative times; a subsidy ends at a free road.
+                    libsumo.edge.adaptTraveltime(edge, max(float(seconds), 0.0))
+                due = now + self.update
+            libsumo.simulationStep()
+            for vehicle in libsumo.simulation.getDepartedIDList():
+                libsumo.vehicle.rerouteTraveltime(vehicle, False)
+
+
+@dataclass(frozen=True, eq=False)
+class SumoSimulator(_Sumo):
+    """A network in SUMO. Trips depart at random.
+
+    Measured travel times are taken in every ``update`` seconds and averaged with the earlier ones (weight ``memory``
+    on those); drivers misjudge each road by up to the factor ``blur``. The other settings are those of every
+    :class:`~pzos.networks.simulators.traffic.Simulator`. For files of your own: :meth:`from_files`.
+    """
+
+    @staticmethod
+    def from_files(net: str | Path, routes: str | Path, tolled_edges: Sequence[str], **settings: Any) -> SumoFiles:
+        """Return a simulator of a ``.net.xml`` and a ``.rou.xml`` as they are, with tolls on these edges, by id.
+
+        ``settings`` are those of :class:`SumoFiles`, e.g. ``horizon=7200.0`` seconds or ``mesoscopic=True``.
+        """
+        return SumoFiles(read_edges(net), net=Path(net), routes=checked_routes(routes),
+                         tolled_edges=tuple(tolled_edges), **settings)  # fmt: skip
 
     @cached_property
     def _folder(self) -> Path:
@@ -74,47 +126,18 @@ class SumoSimulator(Simulator):
 
     def run(self, tolls: npt.ArrayLike, seed: int) -> Traffic:
         """Simulate once; tolls are in the network's units of time."""
-        libsumo, _ = _packages()
-        extra = np.asarray(tolls, dtype=np.float64) * self.second
+        links = self.network.links
+        extra = np.concatenate([np.asarray(tolls, dtype=np.float64) * self.second, np.zeros(links)])
+        edges = [f"{part}{number}" for part in "ex" for number in range(links)]
         base = self._folder
         with _ONE_AT_A_TIME, tempfile.TemporaryDirectory(dir=base) as place:
             here = Path(place)
             departures = write_trips(self, here / "trips.xml", int(seed))
             write_measures(self, here / "measure.xml")
-            command = [
-                "sumo", "--net-file", str(base / "city.net.xml"), "--route-files", str(here / "trips.xml"),
-                "--additional-files", f"{base / 'types.xml'},{here / 'measure.xml'}", "--mesosim", "--seed", str(seed),
-                "--end", f"{self.horizon:g}", "--tripinfo-output", str(here / "trips.out.xml"),
-                "--tripinfo-output.write-unfinished", "--weights.random-factor", f"{self.blur:g}",
-                "--time-to-teleport", "-1", "--no-step-log", "--no-warnings", "--duration-log.disable",
-                "--xml-validation", "never", "--xml-validation.net", "never", "--ignore-route-errors",
-            ]  # fmt: skip
-            try:
-                libsumo.start(command)
-                self._drive(libsumo, extra)
-            except Exception as error:
-                raise FollowerFailure(f"SUMO stopped at seed {seed}: {error}") from error
-            finally:
-                libsumo.close()
+            files = ["--net-file", str(base / "city.net.xml"), "--route-files", str(here / "trips.xml"), "--mesosim",
+                     "--additional-files", f"{base / 'types.xml'},{here / 'measure.xml'}"]  # fmt: skip
+            self._simulate(files, edges, extra, int(seed), here)
             return self._read(here, departures)
-
-    def _drive(self, libsumo: Any, extra: Vector) -> None:
-        """Step through the run; vehicles choose their way, tolls included, in the second they depart."""
-        links = range(self.network.links)
-        known = _measured(libsumo, links)
-        due = 0.0
-        while libsumo.simulation.getTime() < self.horizon and libsumo.simulation.getMinExpectedNumber() > 0:
-            now = libsumo.simulation.getTime()
-            if now >= due:
-                known = self.memory * known + (1.0 - self.memory) * _measured(libsumo, links)
-                for number in links:
-                    # SUMO takes no negative times; a subsidy ends at a free road.
-                    libsumo.edge.adaptTraveltime(f"e{number}", max(float(known[number, 0] + extra[number]), 0.0))
-                    libsumo.edge.adaptTraveltime(f"x{number}", float(known[number, 1]))
-                due = now + self.update
-            libsumo.simulationStep()
-            for vehicle in libsumo.simulation.getDepartedIDList():
-                libsumo.vehicle.rerouteTraveltime(vehicle, False)
 
     def _read(self, here: Path, departures: Vector) -> Traffic:
         """Read what was measured; trips that did not end count until the end of the run."""
@@ -133,9 +156,136 @@ class SumoSimulator(Simulator):
         return Traffic(entered, spent, total - float(spent.sum()))
 
 
-def _measured(libsumo: Any, links: range) -> Matrix:
-    """Return the current travel times of both parts of every link."""
-    return np.array([[libsumo.edge.getTraveltime(f"{part}{number}") for part in "ex"] for number in links])
+# ---- files of the user's own ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class SumoFiles(_Sumo):
+    """A ``.net.xml`` and a ``.rou.xml`` as they are, made by :meth:`SumoSimulator.from_files`.
+
+    ``network`` holds the net's edges in the order of the file; ``names`` are their ids, and ``tolled`` are the numbers
+    of ``tolled_edges``, which :func:`~pzos.networks.simulators.traffic.simulated_toll_problem` takes where no links are
+    named. Vehicles depart as the routes say and take the fastest way, tolls included; routes written in the file
+    decide only where they begin and end. The seed is SUMO's. Every vehicle is simulated, unless ``mesoscopic``. Tolls
+    are in minutes, as all times here (``second``: 60).
+    """
+
+    net: Path
+    routes: Path
+    tolled_edges: tuple[str, ...]
+    mesoscopic: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "loading", self.horizon)  # the routes say who departs when
+        super().__post_init__()
+        faults = Faults("SumoSimulator.from_files")
+        unknown = [edge for edge in self.tolled_edges if edge not in self.names]
+        faults.check(
+            bool(self.tolled_edges), "tolled_edges", self.tolled_edges, "at least one edge", "name edges by id"
+        )
+        faults.check(not unknown, "tolled_edges", unknown, f"ids of edges of {self.net.name}",
+                     f"the first ones are {', '.join(self.names[:5])}")  # fmt: skip
+        faults.check(len(set(self.tolled_edges)) == len(self.tolled_edges), "tolled_edges", self.tolled_edges,
+                     "each edge once", "drop the repeated ones")  # fmt: skip
+        faults.raise_if_any()
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """Return the ids of the edges."""
+        return tuple(_edges_of(self.net)[0])
+
+    @property
+    def tolled(self) -> Indices:
+        """Return the numbers of the tolled edges."""
+        return np.array([self.names.index(edge) for edge in self.tolled_edges], dtype=np.int64)
+
+    def run(self, tolls: npt.ArrayLike, seed: int) -> Traffic:
+        """Simulate once; tolls, one per edge of the net, are in units of time."""
+        extra = np.asarray(tolls, dtype=np.float64) * self.second
+        with _ONE_AT_A_TIME, tempfile.TemporaryDirectory(prefix="pzos-sumo-") as place:
+            here = Path(place)
+            write_measures(self, here / "measure.xml")
+            files = ["--net-file", str(self.net), "--route-files", str(self.routes), "--additional-files",
+                     str(here / "measure.xml"), "--tripinfo-output.write-undeparted"]  # fmt: skip
+            self._simulate([*files, "--mesosim"] if self.mesoscopic else files, self.names, extra, int(seed), here)
+            return self._read(here)
+
+    def _read(self, here: Path) -> Traffic:
+        """Read what was measured; vehicles that still wait or drive at the end count until then."""
+        number = {name: index for index, name in enumerate(self.names)}
+        entered, spent = np.zeros(self.network.links), np.zeros(self.network.links)
+        for edge in ElementTree.parse(here / "edges.out.xml").iter("edge"):
+            index = number.get(edge.get("id", ""))
+            if index is not None:  # not a junction's inside
+                spent[index] = float(edge.get("sampledSeconds", 0.0)) / self.second
+                entered[index] = float(edge.get("entered", 0.0)) + float(edge.get("departed", 0.0))
+        trips = ElementTree.parse(here / "trips.out.xml").iter("tripinfo")
+        total = sum(max(float(trip.get(part, 0.0)), 0.0) for trip in trips for part in ("duration", "departDelay"))
+        return Traffic(entered, spent, total / self.second - float(spent.sum()))
+
+
+def _parsed(path: str | Path, tag: str) -> ElementTree.Element:
+    """Return the root of an XML file, which must have this tag."""
+    faults = FileFaults(path)
+    try:
+        root = ElementTree.parse(path).getroot()
+    except (OSError, ElementTree.ParseError) as error:
+        faults.at(None, f"cannot be read ({error}): expected SUMO's XML with <{tag}> around it; unpack a .gz first")
+        raise faults.error() from error
+    if root.tag != tag:
+        faults.at(None, f"begins with <{root.tag}>: expected SUMO's <{tag}>")
+    faults.raise_if_any()
+    return root
+
+
+def _edges_of(net: str | Path) -> tuple[dict[str, tuple[str, str, float, float, int]], dict[str, tuple[float, float]]]:
+    """Return by id (from, to, metres, metres a second, lanes) of the edges, and where the junctions lie."""
+    root = _parsed(net, "net")
+    edges = {}
+    for edge in root.iter("edge"):
+        lanes = edge.findall("lane")
+        if edge.get("from") and edge.get("to") and lanes:  # others are the insides of junctions
+            edges[edge.get("id", "")] = (edge.get("from", ""), edge.get("to", ""), float(lanes[0].get("length", 1.0)),
+                                         max(float(lane.get("speed", 1.0)) for lane in lanes), len(lanes))  # fmt: skip
+    places = {
+        item.get("id", ""): (float(item.get("x", 0.0)), float(item.get("y", 0.0))) for item in root.iter("junction")
+    }
+    return edges, places
+
+
+def read_edges(net: str | Path) -> Network:
+    """Read a ``.net.xml``: its edges as links (minutes, kilometres, vehicles per hour), its junctions as nodes.
+
+    Its demand, one trip over the first edge, and its latencies stand in: SUMO simulates the files themselves.
+    """
+    edges, places = _edges_of(net)
+    faults = FileFaults(net)
+    if not edges:
+        faults.at(None, "has no edges between junctions: expected a network made by netconvert or netgenerate")
+    faults.raise_if_any()
+    nodes = {name: number for number, name in enumerate(sorted({end for edge in edges.values() for end in edge[:2]}))}
+    metres, speed, lanes = np.array([edge[2:] for edge in edges.values()], dtype=np.float64).T
+    tail, head = np.array([[nodes[end] for end in edge[:2]] for edge in edges.values()]).T
+    latency = Latency.bpr(metres / speed / 60.0, 0.15, LANE_PER_HOUR * lanes, 4.0)
+    return Network.from_arrays(
+        tail, head, latency, Demand.from_list(tail[:1], head[:1], [1.0]), nodes=len(nodes), length=metres / 1000.0,
+        coordinates=[places.get(name, (0.0, 0.0)) for name in nodes], name=Path(net).name.removesuffix(".net.xml"),
+    )  # fmt: skip
+
+
+def checked_routes(routes: str | Path) -> Path:
+    """Return the path of a ``.rou.xml`` in which somebody departs."""
+    root = _parsed(routes, "routes")
+    faults = FileFaults(routes)
+    if all(root.find(f".//{kind}") is None for kind in ("vehicle", "trip", "flow")):
+        faults.at(None, "nobody departs: expected <vehicle>, <trip> or <flow>")
+    faults.raise_if_any()
+    return Path(routes)
+
+
+def _measured(libsumo: Any, edges: Sequence[str]) -> Vector:
+    """Return the current travel times of these edges."""
+    return np.array([libsumo.edge.getTraveltime(edge) for edge in edges])
 
 
 # ---- SUMO's files ---------------------------------------------------------------------------------------------
@@ -234,7 +384,7 @@ def write_trips(simulator: SumoSimulator, path: Path, seed: int) -> Vector:
     return departures[order]
 
 
-def write_measures(simulator: SumoSimulator, path: Path) -> None:
+def write_measures(simulator: Simulator, path: Path) -> None:
     """Ask SUMO to measure every edge over the whole run."""
     root = ElementTree.Element("additional")
     ElementTree.SubElement(root, "edgeData", id="all", file=str(path.parent / "edges.out.xml"), excludeEmpty="true",

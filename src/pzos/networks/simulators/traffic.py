@@ -25,7 +25,7 @@ from pzos.base.types import LeaderValue, Matrix, Vector
 from pzos.networks.demand import Indices
 from pzos.networks.network import Network
 from pzos.networks.objectives import mixed_leader
-from pzos.networks.tolls import chosen_links
+from pzos.networks.tariffs import chosen_links, link_names
 from pzos.problem.problem import Problem
 from pzos.problem.sets import Box
 
@@ -86,6 +86,11 @@ class Simulator(ABC):
                      "traffic may pass through every node here")  # fmt: skip
         faults.raise_if_any()
 
+    @property
+    def tolled(self) -> Indices | None:
+        """Return the numbers of the links that may be tolled; None: all of them."""
+        return None
+
     def roads(self) -> Roads:
         """Return what the links are like; links without a length are driven at 10 metres a second."""
         seconds = np.maximum(self.network.latency.base * self.second, 1.0)
@@ -115,6 +120,10 @@ class SimulatedTravellers:
         traffic = self.simulator.run(self.simulator.network.tolls_on(self.links, x), seed)
         return np.concatenate([traffic.entered, traffic.spent, [traffic.waited]])
 
+    def payers(self, y: Vector) -> Vector:
+        """Return how many vehicles pay each toll, out of a response."""
+        return np.asarray(y[self.links])
+
     def fresh(self, x: Vector, generator: Generator) -> Vector:
         """Answer with seeds from ``generator``: for ``pzos.seeded(travellers.fresh, common=True)``."""
         return self._mean(x, generator.integers(0, 2**31 - 1, len(self.seeds)).tolist())
@@ -140,7 +149,7 @@ def simulated_toll_problem(
     """
     faults = Faults("simulated_toll_problem")
     instance_of(Simulator, "a Simulator", "e.g. UxsimSimulator(city)").require(faults.where, "simulator", simulator)
-    chosen = chosen_links(simulator.network, links)
+    chosen = chosen_links(simulator.network, simulator.tolled if links is None else links)
     weights = {objective: 1.0} if isinstance(objective, str) else {str(k): float(v) for k, v in objective.items()}
     faults.check(bool(weights) and set(weights) <= set(WEIGHTS), "objective", objective, f"names out of {WEIGHTS}",
                  "the simulator tells vehicles and times only")  # fmt: skip
@@ -148,6 +157,7 @@ def simulated_toll_problem(
     faults.raise_if_any()
     size, high = chosen.size, np.broadcast_to(np.asarray(upper, dtype=np.float64), chosen.shape)
     minimised = isinstance(objective, str) and objective != "revenue"
+    names = link_names(simulator.network)
     return Problem(
         mixed_leader(_SimulatedSetting(simulator.network.links, chosen), weights),
         SimulatedTravellers(simulator, chosen, tuple(int(seed) for seed in seeds)),
@@ -155,6 +165,7 @@ def simulated_toll_problem(
         Box(np.zeros(size), high),
         "min" if minimised else "max",
         f"tolls on {size} links of {simulator.network.name}, {type(simulator).__name__}",
+        decisions=[names[link] for link in chosen],
     )
 
 
