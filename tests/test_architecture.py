@@ -288,6 +288,18 @@ def test_there_are_modules_to_look_at() -> None:
     assert wanted <= {module.path for module in modules()}
 
 
+def test_no_solver_sees_the_derivatives_of_a_model() -> None:
+    """They are for users who own the model; a solver that used them would not be one of black boxes."""
+    seen = {
+        module.path
+        for module in modules()
+        for item in imports(module)
+        if item.module == "pzos.networks.derivatives"
+        or ("derivatives" in item.names and item.module == "pzos.networks")
+    }
+    assert seen == {"networks/assignment.py"}
+
+
 def test_no_import_cycles() -> None:
     names = {module.name for module in modules()}
     graph = {
