@@ -109,7 +109,7 @@ def risk(args: argparse.Namespace) -> None:
             study.tell(query, y)
     print(f"{args.risk} problems, stated risk 5 %: {violated} of {pairs} constraints near their limits were violated "
           f"({100 * violated / max(pairs, 1):.1f} %); {broken} of {trials} trials violated any; "
-          f"{fell} of {stood} trials ({100 * fell / max(stood, 1):.1f} %) did once a feasible point was known, margin or not")  # fmt: skip
+          f"{fell} of {stood} trials ({100 * fell / max(stood, 1):.1f} %) did once one was feasible")  # fmt: skip
 
 
 def main() -> None:
