@@ -1,6 +1,6 @@
 """City networks against AequilibraE: speed to the same true gap, exactness, memory, classes, toll optimisation.
 
-    python benchmarks/assignment.py [--tntp FOLDER] [--skip-peer] [--skip-tolls]
+    python benchmarks/assignment.py [--tntp FOLDER] [--skip-peer] [--skip-tolls] [--regional TRIPS.npy]
 
 Networks are read from --tntp, PZOS_TNTP, or ../shared/data/tntp beside the repository. One thread each, both in
 this process; wall times are the best of several runs for pzos and of one run for the peer, so judge the ratios.
@@ -14,7 +14,9 @@ import os
 import resource
 import subprocess
 import sys
+import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"):
@@ -22,7 +24,7 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
 
 import numpy as np
 
-from pzos.networks import Network, independent_gap, read_tntp, read_tntp_flow
+from pzos.networks import Demand, Network, UserClass, independent_gap, read_tntp, read_tntp_flow
 from pzos.networks.search import marginal_cost_trials, optimise_tolls
 from pzos.solving import solve
 from pzos.study.result import Result
@@ -34,6 +36,7 @@ CASES = {
     "Anaheim": ("Anaheim", {}, 1286032.17109602),
     "Chicago-Sketch": ("ChicagoSketch", {"toll_factor": 0.02, "distance_factor": 0.04}, 17313018.7387477),
 }
+HARD = {"Winnipeg": ("Winnipeg", 1e-12, 0.2), "Terrassa-Asymmetric": ("Terrassa-Asym", 1e-10, 10.0)}
 LIMIT_MS = {"SiouxFalls": 20.0, "Anaheim": 100.0, "Chicago-Sketch": 15000.0}
 RATIOS = (("SiouxFalls", 1e-4, 200), ("SiouxFalls", 1e-6, 1000), ("Anaheim", 1e-6, 30), ("Chicago-Sketch", 1e-4, 5))
 
@@ -122,6 +125,63 @@ def classes(networks: dict[str, Network]) -> None:
               f"{times[1] / times[0]:.2f}x {verdict(times[1] <= 4 * times[0])}")  # fmt: skip
 
 
+def hard(folder: Path) -> dict[str, Network]:
+    """Constant costs, many used paths per pair: to a tight gap, in seconds of the processor."""
+    print("\nHard ones (processor seconds, independent gap)")
+    networks = {}
+    for name, (stem, gap, limit) in HARD.items():
+        network = read_tntp(folder / name / f"{stem}_net.tntp", folder / name / f"{stem}_trips.tntp")
+        begin = time.thread_time()
+        answer = network.assign(gap=gap)
+        used = time.thread_time() - begin
+        true = independent_gap(network, answer.class_flow)
+        print(f"{name:22s} {gap:.0e}: {used:8.3f} s, {true:.1e} {verdict(used <= limit)}")
+        networks[name] = network
+    return networks
+
+
+def warm(networks: dict[str, Network]) -> None:
+    """Queries from the untolled equilibrium's paths against cold ones, and products of the derivative."""
+    print("\nWarm queries and derivative products (processor time, share of a cold query; medians of 8 toll vectors)")
+    for name in ("Anaheim", "Winnipeg", "Chicago-Sketch"):
+        network = networks[name]
+        free = network.assign()
+        busiest = np.argsort(-free.flow)[:10]
+        for size in (0.1, 1.0):
+            rows = []
+            for seed in range(8):
+                share = np.random.default_rng(seed).uniform(0.0, size, busiest.size)
+                tolls = network.tolls_on(busiest, share * np.maximum(free.time[busiest], 0.1))
+                begin = time.thread_time()
+                network.assign(tolls)
+                cold = time.thread_time() - begin
+                answer = network.assign(tolls, reference=free)
+                query = time.thread_time() - begin - cold
+                jacobian = answer.jacobian()
+                begin = time.thread_time()
+                jacobian.transpose(network.length + 1.0)
+                rows.append((cold, query / cold, (time.thread_time() - begin) / cold))
+            cold, query, product = np.median(rows, axis=0)
+            print(f"{name:16s} tolls up to {size:3g} times the time: cold {1e3 * cold:8.2f} ms, warm {query:.2f} "
+                  f"{verdict(query <= 0.4)}, product {product:.2f} {verdict(product < 1.0)}")  # fmt: skip
+
+
+def regional(folder: Path, trips: Path) -> None:
+    """Chicago-Regional with the demand that shared/data/regional_demand.py makes: to 1e-4, seconds and memory."""
+    stem = folder / "Chicago-Regional" / "ChicagoRegional"
+    table = np.load(trips)
+    demand = Demand.from_matrix(np.where(table > 0.01, table, 0.0))
+    with tempfile.TemporaryDirectory() as place:
+        one = Path(place) / "trips.tntp"
+        one.write_text("<NUMBER OF ZONES> 1790\n<TOTAL OD FLOW> 1.0\n<END OF METADATA>\n\nOrigin 1\n 2 : 1.0;\n")
+        network = replace(read_tntp(f"{stem}_net.tntp", one), classes=(UserClass(demand),))
+    begin = time.thread_time()
+    answer = network.assign(gap=1e-4)
+    used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(f"\nChicago-Regional, {demand.trips.size} pairs: gap {answer.gap:.1e} in {time.thread_time() - begin:.0f} s "
+          f"of the processor, {used:.0f} MB {verdict(used <= 1024)}")  # fmt: skip
+
+
 def memory(folder: Path) -> None:
     command = [sys.executable, str(Path(__file__).resolve()), "--tntp", str(folder), "--memory-only"]
     answer = subprocess.run(command, capture_output=True, text=True, check=True)
@@ -178,6 +238,7 @@ def main() -> None:
     parser.add_argument("--tntp", type=Path, default=Path(default))
     parser.add_argument("--skip-peer", action="store_true")
     parser.add_argument("--skip-tolls", action="store_true")
+    parser.add_argument("--regional", type=Path, metavar="TRIPS.npy", help="also Chicago-Regional, with this demand")
     parser.add_argument("--memory-only", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.memory_only:
@@ -195,6 +256,9 @@ def main() -> None:
     networks["SiouxFalls"].assign()
     exactness(arguments.tntp, networks)
     classes(networks)
+    warm(networks | hard(arguments.tntp))
+    if arguments.regional:
+        regional(arguments.tntp, arguments.regional)
     memory(arguments.tntp)
     if not arguments.skip_tolls:
         tolls(networks["SiouxFalls"])

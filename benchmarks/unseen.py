@@ -1,4 +1,4 @@
-"""Followers nobody has seen: ours against the peers, 58 families in two halves, 5 instances each, at 20/50/150 queries.
+"""Followers nobody has seen: ours against the peers, 70 families in three parts, 5 instances, at 20/50/150 queries.
 
     python benchmarks/unseen.py --out results --methods peers --half tune      # once; goes on where it was killed
     python benchmarks/unseen.py --out results --methods default --half tune    # whenever the default changes (--fresh)
@@ -6,7 +6,8 @@
     python benchmarks/unseen.py --out results --half tune --table              # the table of what is there
 
 Every run is a line of JSON in ``--out``: the true F at every asked point. ``tune`` is for building, ``held`` is looked
-at only for a report. References (the best F known of each instance) are found when first needed and kept in ``--best``.
+at only for a report, ``fresh`` was written after the method was frozen. References (the best F known of each instance)
+are found when first needed and kept in ``--best``.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ def options() -> argparse.ArgumentParser:
     parser.add_argument(
         "--solver", default="", help="module:attribute of a solver object, run under the label in --methods"
     )
-    parser.add_argument("--half", choices=("tune", "held", "all"), default="tune")
+    parser.add_argument("--half", choices=("tune", "held", "fresh", "all"), default="tune")
     parser.add_argument("--families", nargs="*", default=None, help="only these")
     parser.add_argument("--kinds", nargs="*", default=None, choices=KINDS, help="only these classes")
     parser.add_argument("--instances", type=int, default=INSTANCES)

@@ -58,7 +58,7 @@ def profit(bids, answer):
 
 leader = pzos.leader_from_functions(lambda x, y: profit(x, y)[0], value_and_gradients=profit, name="profit")
 problem = pzos.Problem(leader, market, cost, pzos.Box(0.0, 12.0), sense="max", name="bids")
-result = pzos.solve(problem, queries=20, seed=0, progress=False)
+result = pzos.solve(problem, queries=20, certificate=True, seed=0, progress=False)
 
 # %%
 # What it gives

@@ -16,7 +16,9 @@ from durable_problem import bits, problem as kinked
 from instances import LEADER, START, problem, response
 from pzos.answers.crew import size_of
 from pzos.base.errors import FollowerFailure, InvalidInput
-from pzos.stationarity.certificate import FEWEST_QUERIES, kept_beside, place_beside
+from pzos.methods.named import as_method
+from pzos.stationarity.bounds import FEWEST_QUERIES
+from pzos.stationarity.certificate import kept_beside, place_beside
 
 SOLVER = pzos.PZOS(step=0.02, radius=0.1)
 
@@ -72,7 +74,7 @@ def test_the_default_is_what_choose_says_with_a_certificate_of_its_last_point() 
 
     solver, why = choose(kinked().known(), 12)
     named = pzos.solve(kinked(), solver, queries=12)
-    result = pzos.solve(kinked(), queries=12)
+    result = pzos.solve(kinked(), queries=12, certificate=True)
     assert result.explanation == f"{why}. {named.explanation}"
     assert named.explanation.startswith("found out on the way: no structure shows in the answers; the followers repeat")
     assert named.certificate is None
@@ -89,7 +91,7 @@ def test_the_default_is_what_choose_says_with_a_certificate_of_its_last_point() 
         (None, 5, "certificate = 5: expected a whole number, 33 or more; or True or False"),
         (None, 33.5, "certificate = 33.5: expected a whole number, 33 or more"),
         (SOLVER, True, "certificate = True: expected the default solver; call result.certify"),
-        (SOLVER, 5, "2 faults"),
+        (SOLVER, 5, "certificate = 5: expected a whole number, 33 or more"),
     ],
 )
 def test_a_certificate_that_cannot_be_is_refused_before_any_query(solver: Any, certificate: Any, message: str) -> None:
@@ -102,7 +104,7 @@ def test_a_certificate_that_cannot_be_is_refused_before_any_query(solver: Any, c
 def test_queries_of_a_certificate_that_failed_are_counted() -> None:
     follower = Broken(after=13)
     tolerance = pzos.Tolerance(attempts=1, policy="drop", failure_rate=1.0)
-    result = pzos.solve(kinked(follower=follower), queries=12, tolerance=tolerance)
+    result = pzos.solve(kinked(follower=follower), queries=12, tolerance=tolerance, certificate=True)
     assert result.certificate is None
     assert result.ledger["for the certificate"] == FEWEST_QUERIES
     assert follower.calls == result.queries + result.monitoring == 12 + FEWEST_QUERIES
@@ -110,17 +112,16 @@ def test_queries_of_a_certificate_that_failed_are_counted() -> None:
 
 @pytest.mark.parametrize("at", [1, 2, 20, FEWEST_QUERIES])
 def test_ctrl_c_in_the_certificate_keeps_the_result_and_counts_what_was_answered(tmp_path: Path, at: int) -> None:
-    quiet = pzos.solve(kinked(), queries=12)
+    quiet = pzos.solve(kinked(), queries=12, certificate=True)
     follower = Broken(after=quiet.queries + quiet.monitoring - FEWEST_QUERIES + at - 1, error=KeyboardInterrupt)
     named = {"follower_name": "kinks"}
-    result = pzos.solve(kinked(follower=follower, **named), queries=12, path=tmp_path / "run.study")
+    path = tmp_path / "run.study"
+    result = pzos.solve(kinked(follower=follower, **named), queries=12, path=path, certificate=True)
     assert (result.stop, result.certificate) == (pzos.Stop.INTERRUPTED, None)
     np.testing.assert_array_equal(result.x, quiet.x)
     assert result.queries + result.monitoring == follower.calls - 1
     assert result.ledger.get("for the certificate", 0) == at - 1
-    again = pzos.solve(
-        kinked(**named), queries=12, path=tmp_path / "run.study"
-    )  # and nothing that was answered is lost
+    again = pzos.solve(kinked(**named), queries=12, path=path, certificate=True)  # and no answer is lost
     assert repr(again.certificate) == repr(quiet.certificate)
 
 
@@ -133,7 +134,7 @@ def test_ctrl_c_between_the_run_and_its_certificate_keeps_the_result(monkeypatch
 
     ending_solver = certificates.ending_solver
     monkeypatch.setattr(certificates, "ending_solver", interrupted)
-    result = pzos.solve(kinked(), queries=12)
+    result = pzos.solve(kinked(), queries=12, certificate=True)
     assert (result.stop, result.queries, result.certificate) == (pzos.Stop.INTERRUPTED, 12, None)
 
 
@@ -141,7 +142,7 @@ def test_without_a_single_answer_there_is_a_result_and_no_certificate() -> None:
     tolerance = pzos.Tolerance(attempts=1, policy="drop", failure_rate=1.0)
     result = pzos.solve(kinked(follower=Broken(after=0)), queries=3, tolerance=tolerance)
     assert result.stop is pzos.Stop.QUERIES
-    assert result.failures == 3 + result.monitoring == 4
+    assert result.failures == result.nfev == 3
     assert result.certificate is None
 
 
@@ -152,10 +153,10 @@ def test_a_failing_follower_is_an_error_unless_it_is_tolerated() -> None:
 
 def test_a_durable_run_keeps_its_certificate_and_finds_it_again(tmp_path: Path) -> None:
     path = tmp_path / "run.study"
-    first = pzos.solve(kinked(follower_name="kinks"), queries=12, path=path)
+    first = pzos.solve(kinked(follower_name="kinks"), queries=12, path=path, certificate=True)
     assert place_beside(path, 12).exists()
     silent = kinked(follower=Broken(after=0), follower_name="kinks")
-    again = pzos.solve(silent, queries=12, path=path)
+    again = pzos.solve(silent, queries=12, path=path, certificate=True)
     assert bits(again) == bits(first)
     assert repr(again.certificate) == repr(first.certificate)
     from pzos.methods.default import choose
@@ -172,7 +173,7 @@ def test_noise_of_the_certificate_is_not_that_of_the_run() -> None:
         seen.append(float(generator.standard_normal()))
         return np.concatenate([np.abs(x - 0.3), np.maximum(x, 0.1)])
 
-    result = pzos.solve(kinked(follower=pzos.seeded(noisy)), queries=12)
+    result = pzos.solve(kinked(follower=pzos.seeded(noisy)), queries=12, certificate=True)
     assert len(seen) == result.queries + result.monitoring
     assert len(set(seen)) > len(seen) - 2
 
@@ -243,7 +244,7 @@ def test_no_worker_waits_for_another() -> None:
     with ThreadPoolExecutor(2) as pool:
         result = pzos.solve(smooth_problem(uneven), queries=12, executor=pool, order="told", certificate=False)
     assert result.queries == 12
-    assert answered.index(0.8) == 10
+    assert answered.index(0.8) >= 10
 
 
 def test_with_one_worker_both_orders_are_one() -> None:
@@ -307,3 +308,182 @@ def test_an_executor_of_unknown_size_has_to_be_told() -> None:
     assert size_of(pzos.Renewed(lambda: ThreadPoolExecutor(6))) == 6
     with pytest.raises(InvalidInput, match="add workers=8"):
         size_of(object())
+
+
+# ---- one call on page one -------------------------------------------------------------------------------------------
+
+
+def plain(x: Any, y: Any) -> Any:
+    return ((y - 1.0) ** 2).sum() + 0.1 * (x * x).sum()
+
+
+def test_one_call_with_a_plain_cost_finds_what_the_long_way_finds() -> None:
+    result = pzos.minimize(plain, smooth, np.full(4, 0.2), bounds=[(0, 1)] * 3 + [(None, 1)], queries=30)
+    long_way = pzos.solve(smooth_problem(), queries=30, certificate=False)
+    assert result.fun <= long_way.fun + 1e-3
+    assert result.success
+    assert "the cost is differentiated by " in result.explanation
+    upside_down = pzos.maximize(lambda x, y: -plain(x, y), smooth, np.full(4, 0.2), bounds=(0, 1), queries=30)
+    assert upside_down.fun == pytest.approx(-result.fun, abs=1e-3)
+    by_sense = pzos.minimize(
+        lambda x, y: -plain(x, y), smooth, np.full(4, 0.2), bounds=(0, 1), queries=30, sense="maximize"
+    )
+    np.testing.assert_array_equal(by_sense.x, upside_down.x)
+
+
+def test_bounds_hold_and_a_step_of_x_too() -> None:
+    points: list[Any] = []
+
+    def noted(x: Any) -> Any:
+        points.append(x.copy())
+        return smooth(x)
+
+    result = pzos.minimize(plain, noted, np.full(4, 0.25), bounds=[(0.05, 0.5)] * 4, queries=20, step_of_x=0.05)
+    asked_at = np.array(points)
+    assert asked_at.min() >= 0.05 - 1e-12
+    assert asked_at.max() <= 0.5 + 1e-12
+    np.testing.assert_allclose(result.x / 0.05, np.round(result.x / 0.05), atol=1e-9)
+
+
+@pytest.mark.parametrize("limits", [None, (None, None), [(0, 2)] * 4, (0, 2), np.array([[0.0, 2.0]] * 4)])
+def test_bounds_are_pairs_or_one_pair_for_all(limits: Any) -> None:
+    assert pzos.minimize(plain, smooth, np.full(4, 0.2), "PZOS", bounds=limits, steps=2).steps == 2
+
+
+def test_scipys_bounds_will_do() -> None:
+    from scipy.optimize import Bounds
+
+    result = pzos.minimize(plain, smooth, np.full(4, 0.2), bounds=Bounds([0] * 4, [0.3] * 4), queries=12)
+    assert result.x.max() <= 0.3
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"bounds": 3}, r"minimize: bounds = 3: expected pairs \(lower, upper\); try bounds=\[\(0, 8\), \(0, None\)\]"),
+        ({"bounds": [(0, 1, 2)] * 4}, r"expected pairs \(lower, upper\)"),
+        ({"bounds": [(0, "a")] * 4}, r"expected pairs \(lower, upper\)"),
+        ({"bounds": []}, r"expected pairs \(lower, upper\)"),
+        ({"bounds": [(1, 0)] * 4}, "expected upper >= lower in every entry"),
+        ({"bounds": [(0, 1)] * 3}, "lower has 3 entries: expected 4"),
+        ({"bounds": (0, 1), "domain": pzos.Box(0, 1)}, "expected no bounds beside a domain"),
+        ({"bounds": (1, 2)}, "x0 = .* expected a point of the domain"),
+        ({"sense": "up"}, "minimize: sense = 'up': expected 'min' or 'max'"),
+        ({"method": "PZSO"}, "did you mean 'PZOS'?"),
+        ({"method": "PZOS", "xtol": 0.1, "ftol": 1}, "2 faults.*|xtol = 0.1: expected none, which PZOS does not know"),
+        ({"xtol": -1}, "xtol = -1: expected a positive number"),
+        ({"callback": 3}, "callback = 3: expected a function of a record"),
+        ({"step_of_x": -1}, "grid = -1: expected steps of zero or more"),
+    ],
+)
+def test_what_one_call_refuses_before_any_query(settings: Any, message: str) -> None:
+    follower = Broken(after=0)
+    with pytest.raises(InvalidInput, match=message):
+        pzos.minimize(plain, follower, np.full(4, 0.2), **settings)
+    assert follower.calls == 0
+    with pytest.raises(InvalidInput, match=r"maximize: cost = 3: expected a function cost\(x, y\)"):
+        pzos.maximize(3, follower, [1.0])  # type: ignore[arg-type]
+
+
+def test_tolerances_end_a_run_early_also_under_constraints() -> None:
+    long = pzos.minimize(plain, smooth, np.full(4, 0.2), queries=200, certificate=False)
+    for outcomes in (None, pzos.caps(5.0)):
+        short = pzos.minimize(
+            plain, smooth, np.full(4, 0.2), queries=200, certificate=False, ftol=1e-3, outcomes=outcomes
+        )
+        assert short.stop is pzos.Stop.CONVERGED
+        assert short.queries < long.queries
+        assert short.fun <= long.fun + 0.01
+
+
+@pytest.mark.parametrize("order", ["asked", "told"])
+def test_a_callback_hears_of_every_step_and_may_end_the_run(order: Any) -> None:
+    heard: list[pzos.Record] = []
+    whole = asked(callback=heard.append, order=order)
+    assert [record.step for record in heard] == list(range(whole.steps))
+    assert (heard[-1].queries, heard[0].value) == (12, whole.trace["value"][0])
+
+    def stops(record: pzos.Record) -> None:
+        if record.step == 4:
+            raise StopIteration
+
+    for callback in (stops, lambda record: record.step == 4):
+        ended = asked(callback=callback, order=order)
+        assert (ended.stop, ended.steps, ended.queries) == (pzos.Stop.CALLBACK, 5, 5)
+        assert ended.success
+        assert ended.trace["value"].tobytes() == whole.trace["value"][:5].tobytes()
+
+
+def test_a_run_that_its_callback_ended_goes_on_from_its_file(tmp_path: Path) -> None:
+    path = tmp_path / "a.study"
+    ended = asked(callback=lambda record: record.step == 4, path=path)
+    assert ended.certificate is None
+    assert asked(path=path).trace["value"].tobytes() == asked().trace["value"].tobytes()
+
+
+# ---- the budget is all that is paid ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("queries", [1, 5, 40, 132])
+@pytest.mark.parametrize("method", ["default", "PZOS", "ZOS", "MemoryPZOS", pzos.PZOS(batch=3)])
+def test_no_more_is_asked_than_the_budget_says(method: Any, queries: int) -> None:
+    follower = Broken(after=10**6)
+    start, calls = np.full(3, 0.2), [0]
+    result = pzos.minimize(LEADER_OF_SIX, follower, start, method, queries=queries)
+    assert follower.calls == result.nfev <= queries
+    assert calls == [0]
+    study = pzos.Study(result.known, as_method("test", method) or pzos.CompositeTrustRegion(), queries=queries)
+    while not study.done:
+        for query in study.ask():
+            calls[0] += 1
+            study.tell(query, follower(query.x))
+    assert calls[0] == study.result().nfev <= queries
+
+
+LEADER_OF_SIX = pzos.leader_from_functions(
+    lambda x, y: float(x @ x + y @ y), lambda x, y: 2 * x, lambda x, y: 2 * y, name="six"
+)
+
+
+def test_a_tenth_of_a_large_budget_is_kept_for_the_certificate_and_a_small_one_says_why_there_is_none() -> None:
+    def wild(x: Any) -> Any:  # so many decisions that the method does not end by itself
+        return np.sin(10.0 * x)
+
+    large = pzos.minimize(LEADER_OF_SIX, wild, np.full(12, 0.2), queries=140)
+    assert large.certificate is not None
+    assert (large.queries, large.nfev, large.uncertified) == (107, 140, "")
+    small = pzos.minimize(LEADER_OF_SIX, wild, np.full(12, 0.2), queries=40)
+    assert (small.certificate, small.nfev) == (None, 40)
+    assert small.uncertified.startswith("none: it takes 33 queries, and of 40 there are 0 left; give 132 or more")
+    assert small.uncertified in repr(small)
+    assert small.uncertified in small.table()
+    assert "no certificate" not in repr(pzos.minimize(LEADER_OF_SIX, wild, [0.2], "PZOS", queries=9))
+
+
+def test_what_a_method_leaves_of_a_small_budget_makes_a_certificate() -> None:
+    result = pzos.minimize(plain, smooth, np.full(4, 0.2), queries=100, ftol=1e-3)
+    assert result.stop is pzos.Stop.CONVERGED
+    assert result.certificate is not None
+    assert result.nfev == result.queries + FEWEST_QUERIES <= 100
+
+
+def test_followers_that_do_not_move_are_not_called_stationary() -> None:
+    def stubborn(x: Any) -> Any:
+        return np.maximum(np.round(x - 0.5), 0.0)
+
+    certificate = pzos.certify(pzos.Problem(LEADER_OF_SIX, stubborn, [0.2, 0.2]), delta=0.1, queries=33)
+    assert certificate.unmoved
+    assert "stationary" not in repr(certificate) + certificate.sentence
+    assert certificate.sentence.startswith("the followers did not move: all 33 fresh answers within 0.1 of x")
+
+
+def test_a_certificate_speaks_plainly_first_and_in_the_theorems_words_after() -> None:
+    certificate = pzos.certify(pzos.Problem(LEADER_OF_SIX, abs, np.zeros(2)), delta=0.1, queries=65)
+    plainly, theorem = certificate.sentence.split(": ")
+    slope = f"{certificate.full.upper:.3g}"
+    assert plainly == (
+        f"averaged over moves of size up to 0.1 around x, the cost has no slope steeper than {slope} in any direction, "
+        "as far as 65 fresh queries can tell (95 % confidence)"
+    )
+    assert theorem == f"x is (0.1, {certificate.partial.upper:.3g})-partial-Goldstein stationary"
+    assert repr(certificate).startswith(plainly)

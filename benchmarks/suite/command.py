@@ -31,8 +31,7 @@ def run(args: argparse.Namespace) -> int:
         sys.stderr.write(f"skipped {reason}\n")
     here = [family for family in asked if not reasons[family.name]]
     out = Path("suite-results") if args.out is None else args.out
-    line = versions((*PEERS, *dict.fromkeys(family.package for family in here if family.package)))
-    sys.stdout.write(line + "\n")
+    sys.stdout.write(versions((*PEERS, *dict.fromkeys(family.package for family in here if family.package))) + "\n")
     store = Store(out, Run)
     for method in methods if args.fresh else ():
         store.drop(method)
@@ -60,11 +59,11 @@ def run(args: argparse.Namespace) -> int:
 
         draw(table, out)
     if args.freeze is not None:
-        freeze(table, line, args.freeze)
+        freeze(table, args.freeze)
     return 0
 
 
-def freeze(table: Sequence[Row], line: str, docs: Path) -> None:
+def freeze(table: Sequence[Row], docs: Path) -> None:
     """Put the rows among those of the documentation, in place of older ones of the same families, and draw them."""
     from suite.figures import draw
 
@@ -74,7 +73,10 @@ def freeze(table: Sequence[Row], line: str, docs: Path) -> None:
     merged = sorted([*table, *(row for row in before if row.family not in new)], key=lambda row: row.family)
     write_csv(merged, frozen)
     draw(merged, docs / "_static")
+    names = {row.family for row in merged}
+    packages = dict.fromkeys(item.package for item in found().values() if item.package and item.name in names)
     losses = "\n".join(f"* {text.strip()}" for text in verdict(cells(merged)))
     (docs / "suite_table.md").write_text(
-        f"{markdown(merged)}\n{losses}\n\n{baselines(merged)}\nLast run with {line}.\n", encoding="utf-8"
+        f"{markdown(merged)}\n{losses}\n\n{baselines(merged)}\nLast run with {versions((*PEERS, *packages))}.\n",
+        encoding="utf-8",
     )

@@ -15,6 +15,7 @@ from .problem.autodiff import (
     outcomes_from_jax as outcomes_from_jax,
     outcomes_from_torch as outcomes_from_torch,
 )
+from .problem.plain_cost import leader_from_cost as leader_from_cost
 from .problem.follower import Answer as Answer, batched as batched, seeded as seeded
 from .problem.outcomes import (
     caps as caps,
@@ -122,6 +123,7 @@ from .stationarity.stopping import StopWhenStationary as StopWhenStationary
 
 # Other projects' interfaces
 from .integrations.gest import PzosGenerator as PzosGenerator
+from .integrations.scipy import scipy_method as scipy_method
 
 # Types, errors, random numbers
 from .base.types import LeaderValue as LeaderValue, Purpose as Purpose, Query as Query, Response as Response

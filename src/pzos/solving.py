@@ -17,17 +17,22 @@ import numpy.typing as npt
 
 from pzos.answers.crew import COUNT, crew_of, size_of
 from pzos.answers.oracle import Oracle
-from pzos.base.checks import Faults, instance_of, whole
+from pzos.base.checks import Faults, Must, instance_of
+from pzos.base.columns import Columns
 from pzos.base.errors import InvalidInput
 from pzos.base.types import Purpose, Sense
-from pzos.methods.solver import AnySolver, Certifiable, Stop, explained
+from pzos.methods.named import as_method
+from pzos.methods.solver import AnySolver, Stop, explained
 from pzos.problem.follower import Follower
 from pzos.problem.leader import Leader
 from pzos.problem.outcomes import RISK, Outcomes
-from pzos.problem.problem import Problem, require_problem
-from pzos.problem.sets import Domain
+from pzos.problem.plain_cost import leader_from_cost
+from pzos.problem.problem import Known, Problem, require_problem
+from pzos.problem.sense import AnySense, as_sense
+from pzos.problem.sets import Domain, box_of
+from pzos.stationarity.purse import purse_of
 from pzos.study.result import NAMES, Result, ordered
-from pzos.study.run import CtrlC, drive
+from pzos.study.run import Callback, CtrlC, drive
 from pzos.study.study import ORDER, Order, Study
 
 if TYPE_CHECKING:
@@ -37,8 +42,7 @@ if TYPE_CHECKING:
     from pzos.answers.table import Answers
     from pzos.study.front import Front
 
-#: Ends after which there is time, and a point worth certifying.
-_CERTIFIED_ENDS = (Stop.STEPS, Stop.QUERIES, Stop.TARGET, Stop.CONVERGED)
+_CALLBACK = Must(lambda value: value is None or callable(value), "a function of a record", "or None")
 
 
 def solve(
@@ -60,14 +64,19 @@ def solve(
     certificate: bool | int | None = None,
     answers: Answers | None = None,
     risk: float = 0.05,
+    xtol: float | None = None,
+    ftol: float | None = None,
+    callback: Callback | None = None,
 ) -> Result:
     """Run ``solver`` on ``problem`` until a limit is reached, and return the result.
 
     Without a solver one is chosen and configured (``methods/default.py``); ``result.explanation`` says which and why,
-    and ``result.certificate`` how stationary its point is. The certificate's queries come on top of the limits and are
-    counted in ``result.monitoring``: 33, or as many as ``certificate`` says; ``certificate=False`` leaves it out.
-    ``steps``, ``queries`` (the algorithm's), ``seconds`` and ``target`` are limits; without any, 1000 steps are
-    taken. ``tolerance`` says what to do about a follower that fails. With ``path`` the run is durable: every answer is
+    and ``result.certificate`` how stationary its point is. ``queries`` is all that is paid for: a tenth of it, and at
+    least 33, are kept for the certificate; of fewer than 132 none are, and it is made if the method leaves enough
+    (``result.uncertified`` says why there is none). A certificate that is asked for by name comes on top:
+    ``certificate=True``, or so many queries; ``certificate=False`` leaves it out.
+    ``steps``, ``queries``, ``seconds`` and ``target`` are limits; without any, 1000 steps are taken.
+    ``tolerance`` says what to do about a follower that fails. With ``path`` the run is durable: every answer is
     kept in that file before it is used, and the same call goes on where a killed one ended. ``answers`` of these
     followers, asked for any cost, are known from the first query on: :class:`pzos.Answers`, e.g. ``result.answers``.
     ``progress`` shows a bar; by default only on a terminal. Ctrl-C returns the partial result, which counts every query
@@ -81,6 +90,10 @@ def solve(
     Where the problem has constraints on outcomes, ``risk`` is the probability with which a trial point of the default
     method may violate each of them, as far as its model knows; a method of the paper is taken with an exact penalty
     (:class:`pzos.ExactPenalty`).
+
+    The default method ends by itself when many steps gained nothing; with ``xtol`` or ``ftol`` after few, once its
+    moves of x are as small as ``xtol`` or a step promises no more than ``ftol``. ``callback(record)`` hears of every
+    step (:class:`pzos.Record`), and ends the run by returning True or raising StopIteration.
     """
     require_problem("solve", problem)
     RISK.require("solve", "risk", risk)
@@ -92,21 +105,15 @@ def solve(
     faults = Faults("solve")
     COUNT.note(faults, "workers", workers)
     ORDER.note(faults, "order", order)
+    _CALLBACK.note(faults, "callback", callback)
     faults.raise_if_any()
-    explanation = ""
-    if solver is None:
-        from pzos.methods.default import choose
-
-        batch = 1 if order == "told" else _batch(workers, executor, path)
-        solver, explanation = choose(known, queries if queries is not None else steps, risk, batch)
-        certificate = True if certificate is None else certificate
-    elif known.outcomes is not None:
-        from pzos.methods.default import suited
-
-        solver = suited(known, solver, risk)
-    wanted = _certificate_queries(certificate, solver)
-    settings: dict[str, Any] = {"seed": seed, "steps": steps, "queries": queries, "seconds": seconds, "target": target}
+    purse = purse_of(known, queries, certificate if solver is None else certificate or False)
+    batch = 1 if solver is not None or order == "told" else _batch(workers, executor, path)
+    solver, explanation = _method(known, solver, queries if queries is not None else steps, risk, batch, xtol, ftol)
+    purse.require_able(solver)
+    settings: dict[str, Any] = {"seed": seed, "steps": steps, "seconds": seconds, "target": target}
     settings |= {
+        "queries": purse.method,
         "failure_rate": None if tolerance is None else tolerance.failure_rate,
         "monitor": monitor,
         "order": order,
@@ -117,14 +124,27 @@ def solve(
     with CtrlC(), crew_of(workers, executor, timeout) as (executor, size):
         study = Study(known, solver, **settings) if path is None else Study.open(path, known, solver, **settings)
         with study, _oracle(problem.follower, seed, executor, tolerance) as oracle:
-            result = drive(study, oracle, progress=progress, workers=size)
-        found = explained(study.solver, study.state)
-        result = replace(result, explanation=". ".join(part for part in (explanation, found) if part))
-        if not wanted or result.stop not in _CERTIFIED_ENDS:
-            return result
+            result = drive(study, oracle, progress=progress, workers=size, callback=callback)
+        found = (explanation, explained(study.solver, study.state), known.leader.remark())
+        result = replace(result, explanation=". ".join(part for part in found if part))
+        wanted, why_not = purse.left_for_certificate(result)
+        if not wanted:
+            return replace(result, uncertified=why_not)
         # Another seed: the noise of a noisy follower must not be that of the run.
         with _oracle(problem.follower, seed + 1, executor, tolerance) as oracle:
             return _certified(result, study, oracle, wanted, path)
+
+
+def _method(
+    known: Known, solver: AnySolver | None, budget: int | None, risk: float, batch: int, xtol: Any, ftol: Any
+) -> tuple[AnySolver, str]:
+    """Return the solver as the problem and its tolerances need it, chosen if there is none, and why that one."""
+    if solver is not None and known.outcomes is None and xtol is None and ftol is None:
+        return solver, ""  # nothing to add; the default method, which is large, is not even loaded
+    from pzos.methods.default import choose, ending_at, suited
+
+    given, why = choose(known, budget, risk, batch) if solver is None else (suited(known, solver, risk), "")
+    return ending_at("solve", given, xtol, ftol), why
 
 
 def _certified(
@@ -136,7 +156,7 @@ def _certified(
 
     ending = ending_solver(study, queries)
     if ending is None:
-        return result
+        return replace(result, uncertified="none: around x there is no room for moves, or nothing was learned")
     file = None if path is None else place_beside(path, result.queries)
     found = ask_once("solve", study.known, ending, oracle, ending_point(study), seed=result.seed, path=file)
     ledger = ordered({**result.ledger, NAMES[Purpose.CERTIFICATE.value]: found.queries})
@@ -163,21 +183,6 @@ def _batch(workers: int | None, executor: Executor | None, path: str | os.PathLi
     return workers or 1
 
 
-def _certificate_queries(certificate: bool | int | None, solver: AnySolver) -> int:
-    """Return how many queries the certificate is to have, 0 for none; what cannot be is refused before any query."""
-    if certificate is None or certificate is False:
-        return 0
-    from pzos.stationarity.certificate import FEWEST_QUERIES
-
-    faults = Faults("solve")
-    if certificate is not True:
-        whole(FEWEST_QUERIES, "or True or False").note(faults, "certificate", certificate)
-    able = isinstance(solver, Certifiable)
-    faults.check(able, "certificate", certificate, "the default solver", "call result.certify(problem, delta=...)")
-    faults.raise_if_any()
-    return FEWEST_QUERIES if certificate is True else int(certificate)
-
-
 def _oracle(
     follower: Follower, seed: int, executor: Executor | None, tolerance: Tolerance | None
 ) -> AbstractContextManager[Oracle]:
@@ -189,33 +194,59 @@ def _oracle(
 
 
 def minimize(
-    leader: Leader,
+    cost: Leader | Callable[[Any, Any], Any],
     follower: Follower | Callable[..., Any],
     x0: npt.ArrayLike,
-    solver: AnySolver | None = None,
+    method: str | AnySolver | None = "default",
     *,
+    bounds: Any = None,
     domain: Domain | None = None,
+    sense: AnySense = "min",
+    step_of_x: npt.ArrayLike | None = None,
     outcomes: Outcomes | Iterable[Outcomes] | None = None,
-    grid: npt.ArrayLike | None = None,
+    name: str = "",
+    decisions: Columns | Sequence[Any] | None = None,
+    responses: Columns | Sequence[Any] | None = None,
     **settings: Any,
 ) -> Result:
-    """Minimise f(x, y*(x)) in one call; keyword arguments as for :func:`solve`."""
-    return solve(Problem(leader, follower, x0, domain, "min", outcomes=outcomes, grid=grid), solver, **settings)
+    """Minimise f(x, y*(x)) in one call: ``cost(x, y)`` is known, ``follower(x)`` gives y and can only be queried.
+
+    ``cost`` is a plain function (differentiated by JAX if that is installed, else by PyTorch, else by differences;
+    ``result.explanation`` says which) or a :class:`pzos.Leader`. ``bounds`` are pairs, one per entry of x or one for
+    all, None where a side is open; for other sets give a ``domain``. ``method`` is a name or a solver. ``step_of_x``
+    keeps every decision on multiples of a step: nobody sets a price to six digits. ``outcomes`` are constraints on what
+    the followers do; ``decisions`` and ``responses`` name the entries of x and y. ``settings`` are those of
+    :func:`solve`: ``queries``, ``seconds``, ``xtol``, ``ftol``, ``callback``, ``answers``, ``path``, ...
+
+    >>> import numpy as np, pzos
+    >>> result = pzos.minimize(lambda x, y: (y - 3) @ (y - 3), lambda x: 4 - np.minimum(x, 2), [0.0], bounds=(0, 8),
+    ...                        queries=20)
+    >>> bool(result.success), round(result.fun, 6), result.nfev <= 20
+    (True, 0.0, True)
+    """
+    where = f"{as_sense('minimize', sense)}imize"
+    leader = cost if isinstance(cost, Leader) or not callable(cost) else leader_from_cost(cost)
+    faults = Faults(where)
+    a_cost = Must(lambda value: isinstance(value, Leader), "a function cost(x, y)", "pass the function itself")
+    a_cost.note(faults, "cost", leader)
+    unclear = bounds is not None and domain is not None
+    faults.check(not unclear, "bounds", bounds, "no bounds beside a domain", "leave one out, or use an Intersection")
+    chosen = domain if bounds is None else box_of(faults, bounds)
+    faults.raise_if_any()
+    named: dict[str, Any] = {"name": name, "decisions": decisions, "responses": responses}
+    problem = Problem(leader, follower, x0, chosen, sense, outcomes=outcomes, grid=step_of_x, **named)
+    return solve(problem, as_method(where, method), **settings)
 
 
 def maximize(
-    leader: Leader,
+    cost: Leader | Callable[[Any, Any], Any],
     follower: Follower | Callable[..., Any],
     x0: npt.ArrayLike,
-    solver: AnySolver | None = None,
-    *,
-    domain: Domain | None = None,
-    outcomes: Outcomes | Iterable[Outcomes] | None = None,
-    grid: npt.ArrayLike | None = None,
+    method: str | AnySolver | None = "default",
     **settings: Any,
 ) -> Result:
-    """Maximise f(x, y*(x)) in one call; keyword arguments as for :func:`solve`."""
-    return solve(Problem(leader, follower, x0, domain, "max", outcomes=outcomes, grid=grid), solver, **settings)
+    """Maximise f(x, y*(x)) in one call; arguments as for :func:`minimize`."""
+    return minimize(cost, follower, x0, method, **{"sense": "max", **settings})
 
 
 def front(

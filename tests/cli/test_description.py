@@ -115,3 +115,12 @@ def test_constraints_that_cannot_be_read_are_named(line, words, tmp_path):
     toml.write_text(f'leader = "capped:leader"\nx0 = [1.0, 2.0]\n{line}\n')
     with pytest.raises(InvalidInput, match=words):
         read_description(toml)
+
+
+def test_the_page_of_the_study_file_has_every_entry_there_is() -> None:
+    from docs.snippets import blocks
+    from pzos.cli.description import _KEYS
+
+    page = (Path(__file__).parents[2] / "docs" / "study-file.md").read_text(encoding="utf-8")
+    (toml,) = [block.text for block in blocks(page) if block.file == "study.toml"]
+    assert {line.lstrip("# ").partition(" = ")[0].strip("[]") for line in toml.splitlines()} >= _KEYS

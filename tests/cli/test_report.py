@@ -60,7 +60,7 @@ def test_the_toml_file_says_it_all(tmp_path: Path) -> None:
     [
         (["nowhere.study"], "STUDY = 'nowhere.study': expected a study file"),
         (["{study}", "--problem", "mine"], "expected module:name or file.py:name"),
-        (["{study}", "--problem", "absent_file.py:problem"], "cannot be imported"),
+        (["{study}", "--problem", "absent_file.py:problem"], "there is no file"),
         (["{study}", "--problem", "{named}:pizza"], "has no 'pizza'"),
         (["{study}", "--problem", "{named}:solver"], "expected a pzos.Problem"),
         (["{study}", "--problem", "no_such_module:problem"], "cannot be imported"),

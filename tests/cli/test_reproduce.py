@@ -99,7 +99,7 @@ def test_more_seeds_are_computed_from_the_same_store_and_judged_together(program
     out = tmp_path / "out"
     one = reproduce(program, "routing_scatter", "--quick", "--out", str(out))
     assert one.stdout.startswith(
-        "6 runs computed, 1 figures drawn; 0 of 9 claims of the paper hold, 0 do not, 9 are too"
+        "6 runs computed, 1 figure drawn; 0 of 9 claims of the paper hold, 0 do not, 9 are too"
     )
     picture = (out / "routing_scatter.png").read_bytes()
     two = reproduce(program, "routing_scatter", "--quick", "--seeds", "2", "--out", str(out))

@@ -90,10 +90,10 @@ def assert_same(found: Any, expected: pzos.Result) -> None:
 
 @pytest.mark.parametrize("named", ["model.py:problem", "model:problem", "study.toml"])
 def test_without_a_solver_the_command_is_the_function(folder: Path, named: str) -> None:
-    expected = pzos.solve(problem(), queries=12, seed=5)
-    found = data(folder, named, "--queries", "12", "--seed", "5")
+    expected = pzos.solve(problem(), queries=12, seed=5, certificate=35)
+    found = data(folder, named, "--queries", "12", "--seed", "5", "--certificate", "35")
     assert_same(found, expected)
-    assert "33 queries" in found["certificate"]
+    assert "35 fresh queries" in found["certificate"]
     assert "trust region" in found["explanation"]
     assert not list(folder.glob("*.study*")), "nothing is kept"
 
@@ -103,7 +103,7 @@ def test_the_table_is_the_result_as_python_prints_it(folder: Path) -> None:
         return [line for line in text.splitlines() if not line.startswith("seconds")]
 
     printed = solved(folder, "study.toml", "--queries", "8").stdout
-    assert without_seconds(printed) == without_seconds(repr(pzos.solve(problem(), queries=8)))
+    assert without_seconds(printed) == without_seconds(pzos.solve(problem(), queries=8).table())
 
 
 def test_a_named_solver_is_used_and_certified_by_nobody(folder: Path) -> None:

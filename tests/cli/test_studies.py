@@ -301,7 +301,7 @@ def test_a_new_user_in_an_empty_folder(tmp_path: Path) -> None:
         return done.stdout + done.stderr
 
     assert "pzos init --example" in said("init", code=2)
-    assert "made; next" in said("init", "--example")
+    assert "study.toml and model.py: written; change them, then: pzos run study.toml" in said("init", "--example")
     assert "left as it is" in said("init", "--example")
     assert "all steps were taken" in said("run")
 
@@ -354,7 +354,7 @@ def said(capsys: pytest.CaptureFixture[str], *words: str, code: int = 0) -> str:
 
 
 def test_a_study_from_its_first_word_to_its_table(here: Folder, capsys: pytest.CaptureFixture[str]) -> None:
-    assert "made; next: pzos ask, or pzos run" in said(capsys, "init")
+    assert "made; next: pzos ask study.toml, or pzos run study.toml" in said(capsys, "init")
     assert "is there already, 0 steps taken" in said(capsys, "init")
     assert said(capsys, "status").splitlines()[-1].split() == ["open", "queries", "0.0,", "0.1,", "0.2"]
     assert repr(here.expected())[:20] in said(capsys, "run")

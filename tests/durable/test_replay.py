@@ -183,7 +183,10 @@ def test_another_study_is_refused_by_name(
 def test_a_leader_that_computes_otherwise_is_found_by_the_replay(tmp_path: Path) -> None:
     sign = [1.0]
     leader = pzos.leader_from_functions(
-        lambda x, y: float(y.sum()), lambda x, y: sign[0] * x, lambda x, y: np.ones_like(y), name="moody"
+        lambda x, y: float(0.5 * sign[0] * x @ x + y.sum()),
+        lambda x, y: sign[0] * x,
+        lambda x, y: np.ones_like(y),
+        name="moody",
     )
     game = problem(leader=leader)
     with opened(tmp_path / "s.study", game) as study:
@@ -233,7 +236,10 @@ def wobbling(size: float) -> tuple[pzos.Problem, list[float]]:
     """A problem whose leader computes its gradient a little differently once ``wobble`` is set."""
     wobble = [0.0]
     leader = pzos.leader_from_functions(
-        lambda x, y: float(y.sum()), lambda x, y: x * (1.0 + wobble[0] * size), lambda x, y: np.ones_like(y), name="w"
+        lambda x, y: float(0.5 * x @ x + y.sum()),
+        lambda x, y: x * (1.0 + wobble[0] * size),
+        lambda x, y: np.ones_like(y),
+        name="w",
     )
     return problem(leader=leader), wobble
 
@@ -392,7 +398,10 @@ def test_an_answer_the_leader_cannot_take_is_not_stored(tmp_path: Path, wrong: n
 
 def test_a_probe_outside_the_leaders_domain_is_taken(tmp_path: Path) -> None:
     leader = pzos.leader_from_functions(
-        lambda x, y: float(math.sqrt(x[0]) + y @ y), lambda x, y: 0 * x + 0.5, lambda x, y: 2 * y, name="root"
+        lambda x, y: float(math.sqrt(x[0]) + y @ y),
+        lambda x, y: np.array([0.5 / math.sqrt(x[0]), 0.0]),
+        lambda x, y: 2 * y,
+        name="root",
     )
     game = problem(leader=leader, follower=lambda x: np.ones(2), x0=np.array([0.01, 1.0]), domain=pzos.Box(0.01, 1.0))
     with opened(tmp_path / "s.study", game, pzos.PZOS(radius=0.5)) as study:
@@ -488,7 +497,7 @@ def doubling(change: float) -> tuple[pzos.Problem, list[float]]:
     """A problem on which PZOS doubles every difference in x at each step; its leader computes 2 x + ``change`` now."""
     now = [0.0]
     leader = pzos.leader_from_functions(
-        lambda x, y: float(y.sum()), lambda x, y: -x * (1.0 + now[0] * change), lambda x, y: 0 * y, name="doubling"
+        lambda x, y: -0.5 * float(x @ x), lambda x, y: -x * (1.0 + now[0] * change), lambda x, y: 0 * y, name="doubling"
     )
     return problem(leader=leader, domain=pzos.Box(-1e30, 1e30)), now
 

@@ -12,7 +12,7 @@ from pzos.methods.default import choose
 from pzos.methods.solver import Certifiable, Foreseeing, Stop, foreseen
 from pzos.methods.trust_region.solver import CompositeTrustRegion
 from pzos.problem.follower import seeded
-from pzos.stationarity.certificate import FEWEST_QUERIES
+from pzos.stationarity.bounds import FEWEST_QUERIES
 from pzos.stationarity.stopping import StopWhenStationary
 
 GAME = SecurityGame.random(4, 8)
@@ -47,7 +47,7 @@ def test_limits_do_not_change_the_solver():
     assert choose(known, 10)[0] == choose(known, 1000)[0]
 
 
-def test_the_default_run_ends_with_a_certificate_counted_apart():
+def test_a_certificate_asked_for_by_name_is_counted_apart():
     calls = []
 
     def counted(x):
@@ -56,7 +56,7 @@ def test_the_default_run_ends_with_a_certificate_counted_apart():
 
     base = GAME.problem()
     problem = pzos.Problem(base.leader, counted, base.x0, base.domain)
-    result = pzos.solve(problem, queries=30, progress=False)
+    result = pzos.solve(problem, queries=30, progress=False, certificate=True)
     assert result.queries == 30
     assert result.trace["queries"][-1] == 30
     assert result.certificate.queries == FEWEST_QUERIES
@@ -128,8 +128,8 @@ def test_noise_makes_the_certificate_look_farther():
     base = GAME.problem()
     noisy = seeded(lambda x, generator: GAME.response(x) * (1.0 + 0.01 * generator.standard_normal(8)))
     problem = pzos.Problem(base.leader, noisy, base.x0, base.domain)
-    result = pzos.solve(problem, queries=40, progress=False)
-    exact = pzos.solve(base, queries=40, progress=False)
+    result = pzos.solve(problem, queries=40, progress=False, certificate=True)
+    exact = pzos.solve(base, queries=40, progress=False, certificate=True)
     assert result.certificate.delta >= exact.certificate.delta
 
 
@@ -142,12 +142,12 @@ def test_a_durable_default_run_keeps_its_certificate(tmp_path):
 
     base = GAME.problem()
     problem = pzos.Problem(base.leader, counted, base.x0, base.domain)
-    first = pzos.solve(problem, queries=12, path=tmp_path / "run", progress=False)
+    first = pzos.solve(problem, queries=12, path=tmp_path / "run", progress=False, certificate=True)
     asked = len(calls)
-    again = pzos.solve(problem, queries=12, path=tmp_path / "run", progress=False)
+    again = pzos.solve(problem, queries=12, path=tmp_path / "run", progress=False, certificate=True)
     assert len(calls) == asked  # nothing is asked twice
     assert again.certificate.partial.upper == first.certificate.partial.upper
-    longer = pzos.solve(problem, queries=20, path=tmp_path / "run", progress=False)
+    longer = pzos.solve(problem, queries=20, path=tmp_path / "run", progress=False, certificate=True)
     assert longer.queries == 20
     assert longer.certificate is not None
 

@@ -150,7 +150,7 @@ def test_pzos_and_zos_use_the_same_directions() -> None:
 
 def test_an_estimate_never_writes_into_what_the_leader_returned() -> None:
     own = np.ones(2)
-    leader = pzos.leader_from_functions(lambda x, y: 0.0, lambda x, y: own, lambda x, y: own)
+    leader = pzos.Leader(lambda x, y: 0.0, lambda x, y: (0.0, own, own))
     plan = two_point_plan(np.zeros(2), 0.1, sphere_directions(Keys(0), 0, 2, 2), centred=True)
     partial_estimate(leader, plan, [np.arange(2.0) * i for i in range(5)])
     assert own.tolist() == [1.0, 1.0]

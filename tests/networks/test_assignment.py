@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
@@ -64,6 +65,23 @@ def test_the_answer_is_a_function_of_the_tolls_on_any_thread(city: Network) -> N
     with ThreadPoolExecutor(4) as pool:
         together = list(pool.map(lambda row: city.assign(row).flow, tolls[::-1]))[::-1]
     assert all(np.array_equal(a, b) for a, b in zip(alone, together, strict=True))
+
+
+def test_a_query_from_a_reference_is_a_function_of_the_tolls_in_any_order_and_process(city: Network) -> None:
+    tolls = np.random.default_rng(0).uniform(0, 2, (4, city.links))
+    free = city.assign()
+    kept = free.class_flow.copy()
+    warm = [city.assign(row, reference=free).flow for row in tolls]
+    again = [city.assign(row, reference=free).flow for row in tolls[::-1]][::-1]
+    assert all(np.array_equal(a, b) for a, b in zip(warm, again, strict=True))
+    elsewhere: Network = pickle.loads(pickle.dumps(city))
+    assert np.array_equal(elsewhere.assign(tolls[0], reference=elsewhere.assign()).flow, warm[0])
+    for row, flow in zip(tolls, warm, strict=True):
+        np.testing.assert_allclose(flow, city.assign(row).flow, rtol=1e-4, atol=1e-2)
+    assert np.array_equal(city.assign(reference=free).flow, free.flow)
+    assert np.array_equal(free.class_flow, kept)
+    with pytest.raises(InvalidInput, match=r"reference.*an equilibrium of this network"):
+        replace(city, name="other").assign(reference=free)
 
 
 def test_equal_classes_are_one_class(city: Network) -> None:

@@ -177,6 +177,35 @@ def test_revenue_of_captive_links_ends_at_the_cap() -> None:
     assert found.value == pytest.approx(3.0 + 0.25, abs=1e-6)
 
 
+def test_captive_links_are_at_the_bound_that_the_cost_prefers() -> None:
+    # one traveller has no other way; for ten others a toll near 0.5 is best, and so it is if all links have the same
+    network = Network.from_arrays(
+        [0, 2, 2],
+        [1, 3, 3],
+        Latency.affine([1.0, 0.0, 1.0], [0.0, 0.1, 0.0]),
+        Demand.from_list([0, 2], [1, 3], [1.0, 10.0]),
+    )
+    flat = pzos.PZOS(step=1e-9, radius=1e-9)  # a solver that stays where it is
+    found = optimise_tolls(
+        network.toll_problem([0, 1], "revenue", upper=2.0), 2.0, flat, queries=30, uniform=6, marginal=0
+    )
+    assert found.start.what == "a uniform toll of 0.5"
+    assert found.x == pytest.approx([2.0, 0.5], abs=1e-6)
+    assert found.value == pytest.approx(4.5)
+
+
+def test_probes_outside_the_set_are_no_proposals_and_the_budget_is_kept() -> None:
+    problem = two_exits().toll_problem([0, 1], "revenue", upper=8.0)
+    wide = pzos.PZOS(step=1e-9, radius=0.5)  # looks half a unit beyond the highest toll
+    for queries in range(16, 31, 2):
+        found = optimise_tolls(problem, 8.0, wide, queries=queries, uniform=6, marginal=0)
+        assert problem.domain.contains(found.x, 0.0)
+        assert found.queries <= queries
+        again = optimise_tolls(problem, 8.0, queries=queries, uniform=6, marginal=3)
+        assert problem.domain.contains(again.x, 0.0)
+        assert again.queries <= queries
+
+
 def test_a_link_priced_out_of_traffic_is_tried_at_lower_tolls() -> None:
     # at the best uniform toll, the highest, nobody takes the second link: its toll looks as if it did not matter
     problem = two_exits().toll_problem([0, 1], "revenue", upper=8.0)

@@ -83,7 +83,7 @@ def test_a_leader_cannot_move_the_iterate_by_accident() -> None:
             x -= 1.0
         return float(x @ x)
 
-    task = pzos.Problem(pzos.leader_from_functions(careless, cost_x, cost_y), response, START)
+    task = pzos.Problem(pzos.leader_from_functions(careless, lambda x, y: 2 * x, lambda x, y: 0 * y), response, START)
     with pytest.raises(ValueError, match="read-only"):
         pzos.solve(task, pzos.PZOS(), steps=3)
     with pytest.raises(ValueError, match="read-only"):

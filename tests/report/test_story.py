@@ -45,6 +45,11 @@ def test_certificates_are_put_into_words(tmp_path: Path) -> None:
     assert story_of(watched).certificate == str(watched.certificate)
 
 
+def test_where_there_is_no_certificate_the_reason_is_told() -> None:
+    result = pzos.solve(problem(), SOLVER, steps=2)
+    assert story_of(replace(result, uncertified="the budget is too small")).certificate == "the budget is too small"
+
+
 @pytest.mark.parametrize(("sense", "best"), [("min", [3.0, 1.0, 1.0, 0.0]), ("max", [3.0, 3.0, 3.0, 3.0])])
 def test_the_best_so_far_never_gets_worse(sense: str, best: list[float]) -> None:
     curve = Curve(np.arange(4.0), np.arange(4.0), np.array([3.0, 1.0, 2.0, 0.0]))

@@ -89,7 +89,7 @@ def test_a_violated_constraint_shows() -> None:
 
 
 def test_a_run_ends_with_a_certificate_under_its_constraints() -> None:
-    found = pzos.solve(problem(x0=np.array([0.2, 0.1, 0.3])), queries=25, progress=False)
+    found = pzos.solve(problem(x0=np.array([0.2, 0.1, 0.3])), queries=25, progress=False, certificate=True)
     assert found.certificate is not None
     assert found.certificate.constraints is not None
     np.testing.assert_array_equal(found.certificate.x, found.x)

@@ -37,7 +37,7 @@ def test_the_table_says_what_happened():
     assert (rows["steps"], rows["seed"]) == ("7", "3")
     assert rows["lowest F seen"] == f"{result.best_value:.8g}"
     assert "failed queries" not in rows
-    assert all(len(line) > 0 for line in repr(result).splitlines())
+    assert all(len(line) > 0 for line in result.table().splitlines())
 
 
 def test_a_value_that_was_never_queried_is_said_to_be_unknown():
@@ -167,7 +167,8 @@ def test_the_columns_of_a_run() -> None:
 
 def test_a_result_reads_as_a_table() -> None:
     result = pzos.solve(problem(name="tolls"), pzos.PZOS(step=0.05, radius=0.1), steps=3, seed=11)
-    lines = repr(result).splitlines()
+    verdict, *lines = result.table().splitlines()
+    assert verdict.startswith("F = ")
     names = [line.split("  ")[0] for line in lines]
     assert names == [
         "problem",
@@ -193,9 +194,9 @@ def test_a_result_reads_as_a_table() -> None:
 
 def test_a_result_of_maximisation_and_of_unknown_f() -> None:
     result = pzos.solve(problem(sense="max"), pzos.ZOS(), steps=2, monitor=False)
-    assert "highest F seen" in repr(result)
-    assert repr(result).count("not known (it was not queried)") == 2
-    assert "unnamed, 5 decisions" in repr(result)
+    assert "highest F seen" in result.table()
+    assert result.table().count("not known (it was not queried)") == 2
+    assert "unnamed, 5 decisions" in result.table()
 
 
 def test_stop_reasons_are_an_enumeration_with_messages() -> None:
@@ -329,7 +330,7 @@ def test_trial_points_are_told_apart_by_what_became_of_them(tmp_path: Path) -> N
 
 def test_the_certificate_of_a_default_run_is_counted_and_found_again(tmp_path: Path) -> None:
     path = tmp_path / "default.study"
-    result = pzos.solve(problem(), queries=20, path=path)
+    result = pzos.solve(problem(), queries=20, path=path, certificate=True)
     assert result.certificate is not None
     assert result.ledger["for the certificate"] == result.certificate.queries
     assert total(result) == result.queries + result.monitoring

@@ -190,11 +190,10 @@ def test_an_error_of_the_leader_leaves_the_study_as_it_was(solver: Any) -> None:
 
 
 def test_an_error_at_the_last_monitoring_query_leaves_it_open() -> None:
-    calls = [0]
+    moods: list[float] = []
 
     def moody(x: Any, y: Any) -> float:
-        calls[0] += 1
-        return float("nan") if calls[0] == 2 else cost(x, y)
+        return moods.pop() if moods else cost(x, y)
 
     run = pzos.Study(
         pzos.Problem(pzos.leader_from_functions(moody, cost_x, cost_y), response, START).known(), SOLVER, steps=1
@@ -203,6 +202,7 @@ def test_an_error_at_the_last_monitoring_query_leaves_it_open() -> None:
         run.tell(query, response(query.x))
     (final,) = run.ask()
     assert final.purpose is Purpose.MONITOR
+    moods.append(float("nan"))
     with pytest.raises(InvalidLeader):
         run.tell(final, response(final.x))
     assert run.ask() == [final]
@@ -217,7 +217,7 @@ def test_failures_are_counted_and_told_about() -> None:
     run.fail(run.ask()[0], "")
     result = finish(run)
     assert result.failures == 1
-    assert "failed queries" in repr(result)
+    assert "failed queries" in result.table()
     assert np.isnan(result.trace["value"][0])
     assert np.isnan(result.trace["gradient_norm_squared"][0])
     assert result.trace["step_size"][0] == 0.0
@@ -273,7 +273,9 @@ def test_a_solver_that_asks_at_its_iterate_is_not_monitored_twice() -> None:
 def test_the_query_budget_is_never_exceeded(solver: Any, budget: int) -> None:
     result = finish(study(solver, steps=None, queries=budget))
     per_step = 3 if isinstance(solver, pzos.PZOS) else 4
-    assert result.queries == budget // per_step * per_step <= budget
+    assert result.nfev <= budget  # with what is asked to watch it
+    assert result.queries % per_step == 0
+    assert budget - result.nfev < per_step + 2  # and no step that could be paid for is left out
     assert result.stop is Stop.QUERIES
 
 

@@ -21,8 +21,8 @@ from testbed.unseen.instance import Vector
 MEASURES = ("vaccine for children", "vaccine for adults", "vaccine for elders", "ventilated schools", "treatment")
 GROUPS = {"children": (0, 18), "adults": (18, 60), "elders": (60, None)}
 BUDGET = 100.0
-_COST = np.array([3.0, 1.0, 3.0])  # of an infection, by age group, in thousands
-_LOSS = np.array([500.0, 500.0, 300.0])  # of a death
+_COST = np.array([3.0, 4.0, 12.0])  # of an infection, by age group, in thousands
+_LOSS = np.array([300.0, 300.0, 100.0])  # of a death
 _WEEKS = 26
 _AGES = np.where(np.arange(90) < 60, 1.0, 1.0 - np.arange(-59, 31) / 30.0).clip(min=0.02)
 

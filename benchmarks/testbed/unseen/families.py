@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from testbed.unseen import games, noisy, rough, smooth
+from testbed.unseen import fresh, games, noisy, rough, smooth
 from testbed.unseen.instance import FAMILIES, Family, Instance
 
-MODULES = (smooth, rough, noisy, games)
+MODULES = (smooth, rough, noisy, games, fresh)
 
 
 def of_half(half: str) -> list[Family]:
-    """Return the families of one half, or of both ("all")."""
+    """Return the families of one part, or of all ("all")."""
     return [item for item in FAMILIES.values() if half in (item.half, "all")]
 
 

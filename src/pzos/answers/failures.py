@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 
-from pzos.answers.oracle import Job, Oracle, outcome_of, respond, respond_all
+from pzos.answers.oracle import Job, Oracle, at_x, outcome_of, respond, respond_all
 from pzos.answers.workers import TIME_LIMIT, Workers
 from pzos.base.checks import Faults, at_least, check_fields, checked, instance_of, number, one_of, whole
 from pzos.base.errors import FollowerFailure, FollowerTimeout, InvalidAnswer
@@ -191,9 +191,10 @@ class TolerantOracle(Oracle):
     def _given_up(self, job: Job) -> Response:
         (query,) = job.queries
         if self.tolerance.policy == "raise":
+            times = "" if len(job.reasons) == 1 else f" {len(job.reasons)} times"
             raise FollowerFailure(
-                f"query {query.step}.{query.index} (step.index) failed {len(job.reasons)} times ({job.story()}); "
-                'repair the follower, or go on without such queries with Tolerance(policy="drop")'
+                f"query {query.step}.{query.index} (step.index){at_x([query])} failed{times} ({job.story()})",
+                'repair the follower, or go on without such queries with Tolerance(policy="drop")',
             )
         self.counts["given up"] += 1
         return Response(query.step, query.index, _EMPTY, failure=job.story())

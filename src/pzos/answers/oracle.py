@@ -228,11 +228,16 @@ def _named(error: Exception, queries: list[Query]) -> FollowerFailure:
     """Say on which query (step.index) the follower failed."""
     where = ", ".join(f"{query.step}.{query.index}" for query in queries)
     if isinstance(error, FollowerFailure):
-        return FollowerFailure(f"query {where}: {error}")
+        return FollowerFailure(f"query {where}{at_x(queries)}: {error.told}", error.remedy)
     return FollowerFailure(
-        f"the follower failed on query {where} (step.index): {type(error).__name__}: {error}; "
-        "call your follower by hand at that x to see why"
+        f"the follower failed on query {where} (step.index){at_x(queries)}: {type(error).__name__}: {error}",
+        "call your follower by hand at that x to see why",
     )
+
+
+def at_x(queries: list[Query]) -> str:
+    """Return where a query was asked, with all digits, to try it by hand; nothing for several."""
+    return f" at x = {shown(queries[0].x.tolist(), 400)}" if len(queries) == 1 else ""
 
 
 def _response(query: Query, answer: Any, seconds: float) -> Response:

@@ -20,6 +20,7 @@ Arguments of a function are checked by the same constraints:
 from __future__ import annotations
 
 import dataclasses
+import difflib
 import re
 from collections.abc import Callable, Iterable
 from math import isfinite
@@ -33,6 +34,8 @@ from pzos.base.errors import InvalidInput
 from pzos.base.types import Matrix, Vector, as_number, float_array
 
 _FAULTS_SHOWN = 20  # of more, the rest is only counted
+
+_LIKE = 0.5  # how alike two words must be for one to be meant by the other
 
 T = TypeVar("T")
 
@@ -64,6 +67,31 @@ def aligned(rows: Iterable[tuple[str, str]], width: int = 0) -> str:
     rows = list(rows)
     width = max(width, *(len(name) for name, _ in rows))
     return "\n".join(f"{name:<{width}}  {text}" for name, text in rows)
+
+
+def nearest(name: str, names: Iterable[str]) -> str:
+    """Return the one of ``names`` that was probably meant, or "" if none is near.
+
+    >>> nearest("pzso", ["PZOS", "ZOS"])
+    'PZOS'
+    """
+    word = name.lower()
+
+    def likeness(other: str) -> tuple[float, bool]:
+        return difflib.SequenceMatcher(None, word, other.lower()).ratio(), other.lower()[:1] == word[:1]
+
+    best = max(names, key=likeness, default="")
+    return best if likeness(best)[0] >= _LIKE else ""
+
+
+def counted(count: int, noun: str) -> str:
+    """Return how many there are of a thing, in words that fit one and many.
+
+    >>> counted(1, "query"), counted(2, "query"), counted(0, "answer")
+    ('1 query', '2 queries', '0 answers')
+    """
+    many = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
+    return f"{count} {noun if count == 1 else many}"
 
 
 class Faults:

@@ -24,7 +24,15 @@ class InvalidLeader(PzosError, ValueError):
 
 
 class FollowerFailure(PzosError, RuntimeError):
-    """The followers did not answer a query."""
+    """The followers did not answer a query: what is told of it, and the ``remedy`` in Python."""
+
+    def __init__(self, told: str = "", remedy: str = "") -> None:
+        super().__init__(told, remedy)  # both, so that it can be made again in another process
+        self.told = told
+        self.remedy = remedy
+
+    def __str__(self) -> str:
+        return f"{self.told}; {self.remedy}" if self.remedy else self.told
 
 
 class FollowerTimeout(FollowerFailure):

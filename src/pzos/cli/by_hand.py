@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pzos.base.checks import Faults, shown, whole
+from pzos.base.checks import Faults, counted, shown, whole
 from pzos.base.columns import Columns
 from pzos.base.errors import InvalidAnswer, InvalidInput
 from pzos.base.frames import as_bytes, spare_study
@@ -127,8 +127,9 @@ def tell(args: argparse.Namespace) -> int:
         left = 0 if study.done else len(study.ask())
         step, done = study.step, study.done
     data = {"taken": len(fresh), "known": len(answers) - len(fresh), "open": left, "steps": step, "done": done}
-    state = "the study has ended" if done else f"{left} queries are open"
-    emit(args, data, f"{len(fresh)} answers taken, {data['known']} known before; {step} steps taken, {state}")
+    state = "the study has ended" if done else f"open: {counted(left, 'query')}"
+    told = f"{counted(len(fresh), 'answer')} taken, {data['known']} known before"
+    emit(args, data, f"{told}; {counted(step, 'step')} taken, {state}")
     return 0
 
 
@@ -215,8 +216,8 @@ def untell(args: argparse.Namespace) -> int:
     path = read_description(args.study).path if args.study.suffix == ".toml" else args.study
     left = take_back(path, int(found[1]), int(found[2]), args.why)
     data = {"study": str(path), "query": args.query, "answers": len(left.answers), "aside": left.aside}
-    later = f"; {left.aside} that depend on it were set aside" if left.aside else ""
-    emit(args, data, f"answer {args.query} taken back, {data['answers']} answers stand{later}")
+    later = f"; set aside, because they depend on it: {left.aside}" if left.aside else ""
+    emit(args, data, f"answer {args.query} taken back; standing: {counted(data['answers'], 'answer')}{later}")
     return 0
 
 
@@ -229,6 +230,8 @@ def read_answers(file: Path, known: Known | None = None) -> list[Told]:
         text = file.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidInput(f"{file}: cannot be read ({error}); give a CSV or JSON file of answers") from None
+    if not text.strip():
+        raise InvalidInput(f"{file}: is empty: expected answers; start from the file that  pzos ask  writes")
     try:
         if text.lstrip()[:1] in ("{", "["):
             data: Any = json.loads(text)

@@ -1,10 +1,10 @@
 """A study described in a TOML file: the leader as ``module:name``, x0, the set, the solver, the seed, the limits.
 
-``pzos init --example`` writes one. The leader is a Leader, a function that makes one, or f(x, y) written with
-jax.numpy. The follower, which only ``pzos run`` needs, is a name too, or a table with a ``command``. Constraints on
-outcomes are names, or tables of caps on entries of the answer: ``outcomes = [{upper = [2.0], entries = [3]}]``. What
-people call the entries of x and y is a table ``[decisions]``, ``[responses]`` with ``names``, ``units``, ``digits``.
-Without a table ``[solver]`` the default is chosen as :func:`pzos.solve` does.
+``pzos init --example`` writes one, and docs/study-file.md has everything it may say. The leader is a Leader, a function
+that makes one, or f(x, y), a plain function. The follower, which only ``pzos run`` needs, is a name too, or a table
+with a ``command``. Constraints on outcomes are names, or tables of caps on entries of the answer: ``outcomes = [{upper
+= [2.0], entries = [3]}]``. What entries of x and y are called is in tables ``[decisions]`` and ``[responses]`` with
+``names``, ``units``, ``digits``. Without a table ``[solver]`` the default is chosen as :func:`pzos.solve` does.
 
 Code is found through this file, which is the user's own, and never through a study file.
 """
@@ -23,10 +23,11 @@ from typing import Any
 
 import pzos
 from pzos.answers.crew import COUNT
-from pzos.base.checks import Faults, instance_of
-from pzos.base.errors import InvalidInput
+from pzos.base.checks import Faults, instance_of, nearest
+from pzos.base.errors import InvalidInput, PzosError
 from pzos.durable.replay import kept_in, open_whole
 from pzos.methods.default import choose, suited
+from pzos.methods.named import DEFAULT, METHODS
 from pzos.problem.follower import Nobody
 from pzos.problem.leader import Leader
 from pzos.problem.outcomes import RISK, Outcomes
@@ -88,9 +89,13 @@ def read_description(path: Path) -> Description:
     table = _table(path)
     faults = Faults(str(path))
     for key in sorted(set(table) - _KEYS):
-        faults.add(f"{key}: expected one of {', '.join(sorted(_KEYS))}; check the spelling")
+        meant = nearest(key, _KEYS)
+        faults.add(f"{key}: expected one of {', '.join(sorted(_KEYS))}; "
+                   + (f"did you mean {meant!r}?" if meant else "check the spelling"))  # fmt: skip
     for key in () if "problem" in table else ("leader", "x0"):
         faults.check(key in table, key, None, f"an entry {key!r}", "pzos init --example  writes a study to start from")
+    for key in sorted(set(table) & set(_PROBLEM_KEYS)) if "problem" in table else ():
+        faults.add(f"{key}: expected nothing beside problem, which has its own; leave one of the two out")
     for key in table.keys() & _TEXTS:
         _TEXT.note(faults, key, table[key])
     faults.raise_if_any()
@@ -164,12 +169,12 @@ def _outcomes(entry: Any, folder: Path, where: str) -> Any:
 
 
 def leader_named(name: str, folder: Path) -> Leader:
-    """Return the leader of that name: a Leader, what makes one, or f(x, y) written with jax.numpy."""
+    """Return the leader of that name: a Leader, what makes one, or f(x, y), a plain function."""
     found = made(name, folder)
     if isinstance(found, Leader):
         return found
     if callable(found) and len(inspect.signature(found).parameters) == 2:
-        return pzos.leader_from_jax(found)
+        return pzos.leader_from_cost(found)
     raise InvalidInput(f"leader = {name!r}: expected a Leader, a function that makes one, or f(x, y); check it")
 
 
@@ -177,11 +182,17 @@ def _follower(entry: Any, folder: Path, where: str) -> Any:
     if entry is None:
         return None
     if isinstance(entry, dict):
+        if isinstance(entry.get("command"), list):  # files beside the TOML file are found wherever the program runs
+            entry = {**entry, "command": [_beside(word, folder) for word in entry["command"]]}
         try:
             return pzos.CommandFollower(**{"directory": None, **entry})
         except TypeError as error:
             raise InvalidInput(f"{where}: [follower]: {error}; see pzos.CommandFollower for what it takes") from None
     return load(entry, folder)
+
+
+def _beside(word: Any, folder: Path) -> Any:
+    return str(folder / word) if isinstance(word, str) and word and (folder / word).is_file() else word
 
 
 def named_problem(where: str, name: str, folder: Path) -> Problem:
@@ -214,14 +225,27 @@ def made_from(entry: Any, where: str, key: str) -> Any:
         entry = {"kind": entry}
     if not isinstance(entry, dict) or "kind" not in entry:
         raise InvalidInput(f'{where}: {key} = {entry!r}: expected a table with a "kind"; try kind = "PZOS"')
-    kind = getattr(pzos, str(entry["kind"]), None)
-    if not isinstance(kind, type):
-        raise InvalidInput(f"{where}: {key}.kind = {entry['kind']!r}: expected a name of pzos; check the spelling")
+    kind = _kind(str(entry["kind"]), where, key)
     options = {name: _option(value, where, f"{key}.{name}") for name, value in entry.items() if name != "kind"}
     try:
         return kind(**options)
     except TypeError as error:
         raise InvalidInput(f"{where}: {key}: {error}; see pzos.{entry['kind']} for what it takes") from None
+
+
+def _kind(name: str, where: str, key: str) -> type:
+    """Return the class of that name; methods in any case, and the nearest name where there is none."""
+    given = f"{where}: {key if key.startswith('--') else f'{key}.kind'} = {name!r}"
+    if name == DEFAULT:
+        raise InvalidInput(f"{given}: expected a method of its own; for the default leave it out")
+    known = next((one for one in METHODS if one.lower() == name.lower()), name)
+    kind = getattr(pzos, known, None)
+    if isinstance(kind, type) and not issubclass(kind, Exception):
+        return kind
+    names = METHODS if key in ("solver", "--solver") else [one for one in dir(pzos) if one[:1].isupper()]
+    meant = nearest(name, names)
+    hint = f"did you mean {meant!r}?" if meant else "check the spelling"
+    raise InvalidInput(f"{given}: expected a name of pzos; {hint}")
 
 
 def _option(value: Any, where: str, key: str) -> Any:
@@ -239,17 +263,28 @@ def load(name: Any, folder: Path) -> Any:
     if not attribute:
         raise InvalidInput(f"{name!r}: expected module:name or file.py:name; add a colon and a name")
     if module_name.endswith(".py"):
-        folder, module_name = (folder / module_name).parent, Path(module_name).stem
+        file = folder / module_name
+        if not file.is_file():
+            raise InvalidInput(f"{name!r}: there is no file {file}; check the path")
+        folder, module_name = file.parent, file.stem
     folder = folder.resolve()
     if str(folder) not in sys.path[:1]:
         sys.path.insert(0, str(folder))
     _forget_namesake(module_name, folder)
     try:
         module = importlib.import_module(module_name)
-    except ImportError as error:
-        raise InvalidInput(f"{name!r}: cannot be imported ({error}); put the module beside the TOML file") from error
+    except PzosError:  # what it says is as clear as can be
+        raise
+    except ModuleNotFoundError as error:
+        raise InvalidInput(f"{name!r}: cannot be imported ({error}); is {module_name}.py in {folder}?") from error
+    except (Exception, SystemExit) as error:  # whatever the module does, it is the user's own
+        said = f"{type(error).__name__}: {error}"
+        raise InvalidInput(f"{name!r}: module {module_name} fails while it is imported ({said}); run it by itself to "
+                           "see why") from error  # fmt: skip
     if not hasattr(module, attribute):
-        raise InvalidInput(f"{name!r}: module {module_name} has no {attribute!r}; check the spelling")
+        meant = nearest(attribute, [one for one in vars(module) if not one.startswith("_")])
+        hint = f"did you mean {module_name}:{meant}?" if meant else "check the spelling"
+        raise InvalidInput(f"{name!r}: module {module_name} has no {attribute!r}; {hint}")
     return getattr(module, attribute)
 
 
@@ -264,10 +299,13 @@ def _forget_namesake(module_name: str, folder: Path) -> None:
 # ---- a study as the looking-on commands take it: its TOML file, or the study file with the problem named beside it --
 
 
-def add_names(parser: argparse.ArgumentParser) -> None:
+def add_names(parser: argparse.ArgumentParser, *, solver: bool = True) -> None:
     """Declare how problem and solver of a study that has no TOML file are named."""
     parser.add_argument("--problem", metavar="FILE.py:NAME", help="the problem a study file was opened with: shows F")
-    parser.add_argument("--solver", metavar="FILE.py:NAME", help="the solver it was opened with: shows its own trace")
+    if solver:
+        parser.add_argument("--solver", metavar="FILE.py:NAME", help="the solver it was opened with: shows its trace")
+    else:
+        parser.set_defaults(solver=None)
 
 
 def sources(where: str, studies: list[Path], args: argparse.Namespace) -> list[Source]:
@@ -275,6 +313,9 @@ def sources(where: str, studies: list[Path], args: argparse.Namespace) -> list[S
     faults = Faults(where)
     for study in studies:
         faults.check(study.is_file(), "STUDY", str(study), "a study file or its TOML file", "check the path")
+        for flag, value in (("--problem", args.problem), ("--solver", args.solver)):
+            unused = study.suffix != ".toml" or value is None
+            faults.check(unused, flag, value, "none beside a TOML file, which names its own", "leave it out")
     faults.raise_if_any()
     problem = None if args.problem is None else require_problem(where, made(args.problem, Path.cwd()))
     solver = None if args.solver is None else made(args.solver, Path.cwd())

@@ -8,13 +8,21 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import site
 import sys
+import traceback
 from collections.abc import Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 import pzos
 from pzos.base.checks import printable
-from pzos.base.errors import PzosError
+from pzos.base.errors import FollowerFailure, PzosError
+
+_HERE = Path(pzos.__file__).resolve().parent
+_TRY_AGAIN = (
+    "call it by hand at that x to see why; --attempts 3 tries a query again, --drop goes on without those that fail"
+)
 
 
 class Command(NamedTuple):
@@ -61,6 +69,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     try:
         code: int = chosen.run(chosen)
+    except FollowerFailure as error:
+        advice = _TRY_AGAIN if hasattr(chosen, "drop") else error.remedy
+        sys.stderr.write(printable(f"pzos {chosen.command}: {error.told}{f'; {advice}' if advice else ''}\n"))
+        return 2
     except PzosError as error:
         sys.stderr.write(printable(f"pzos {chosen.command}: {error}\n"))
         return int(getattr(error, "exit_code", 2))
@@ -74,7 +86,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         sys.stderr.write(f"pzos {chosen.command}: interrupted\n")
         return 130
+    except Exception as error:
+        line = _users_line(error)
+        if line is None:
+            raise
+        said = f"{type(error).__name__}: {error}"
+        sys.stderr.write(printable(f"pzos {chosen.command}: your code fails at {line} ({said}); correct it there\n"))
+        return 2
     return code
+
+
+def _users_line(error: BaseException) -> str | None:
+    """Return where an error was raised, if by code of the user that pzos called."""
+    frames = traceback.extract_tb(error.__traceback__)
+    ours = [at for at, frame in enumerate(frames) if Path(frame.filename).is_relative_to(_HERE)]
+    called = frames[ours[-1] + 1 :] if ours else []
+    own = [frame for frame in called if Path(frame.filename).is_file() and not _is_installed(Path(frame.filename))]
+    return f"{own[-1].filename}:{own[-1].lineno}" if own else None
+
+
+def _is_installed(file: Path) -> bool:
+    places = (*site.getsitepackages(), sys.prefix, sys.base_prefix)
+    return any(file.is_relative_to(place) for place in places)
 
 
 def _parser(words: Sequence[str]) -> argparse.ArgumentParser:

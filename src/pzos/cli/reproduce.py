@@ -17,7 +17,7 @@ from typing import Any
 import pzos
 from pzos.answers.cluster import as_executor
 from pzos.answers.workers import Workers
-from pzos.base.checks import Faults, one_of, whole
+from pzos.base.checks import Faults, counted, one_of, whole
 from pzos.experiments import goldstein as goldstein_figure, routing as routing_figures, security as security_figures
 from pzos.experiments.claims import Judged, counts, judge
 from pzos.experiments.descriptions import FULL, QUICK, Scale
@@ -68,7 +68,7 @@ def run(args: argparse.Namespace) -> int:
     summary = counts(claims)
     write_reproduction(args.out, reports, summary, _command((), scale, args.seed, args.seeds))
     gone = dict.fromkeys(sentence for report in reports for sentence in report.get("diverged", ()))
-    lines = [f"{executed} runs computed, {len(names)} figures drawn; {summary}"]
+    lines = [f"{counted(executed, 'run')} computed, {counted(len(names), 'figure')} drawn; {summary}"]
     lines += [f"{sentence}, and count as the worst from there on" for sentence in gone]
     sys.stdout.write("\n".join([*lines, f"open {args.out / 'index.html'}", ""]))
     return 0

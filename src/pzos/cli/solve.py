@@ -37,6 +37,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--radius", type=float, help="its smoothing radius")
     parser.add_argument("--batch", type=int, help="its directions per step")
     parser.add_argument("--seed", type=int, help="seed of the directions")
+    parser.add_argument("--certificate", type=int, metavar="N",
+                        help="end with a certificate from N queries more (default: from a tenth of --queries, if they "
+                        "are enough)")  # fmt: skip
     add_answers(parser)
     add_running(parser)
     add_json(parser)
@@ -45,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Solve and print the result; exit code 130 if it was interrupted."""
     problem, solver, settings = _asked(args)
-    given = {"seed": args.seed, "order": args.order}
+    given = {"seed": args.seed, "order": args.order, "certificate": args.certificate}
     settings = {**settings, **limits_of(args), **answers_of(args)}
     settings |= {name: value for name, value in given.items() if value is not None}
     failing = {"failure_rate": settings.pop("failure_rate")} if "failure_rate" in settings else {}
@@ -53,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
     with executor_of(args) as executor:
         tolerance = tolerance_of(args, **failing) if tolerant else None
         result = solve(problem, solver, executor=executor, tolerance=tolerance, **settings)
-    emit(args, result_data(result), repr(result))
+    emit(args, result_data(result), result.table())
     return 130 if result.stop.name == "INTERRUPTED" else 0
 
 

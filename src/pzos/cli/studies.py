@@ -25,7 +25,7 @@ from pzos.answers.failures import Tolerance, TolerantOracle
 from pzos.answers.oracle import Oracle
 from pzos.answers.table import Answers
 from pzos.answers.table_files import write_columns
-from pzos.base.checks import Faults, aligned, printable
+from pzos.base.checks import Faults, aligned, counted, printable
 from pzos.base.errors import InvalidInput
 from pzos.base.frames import spare_study
 from pzos.base.types import Query
@@ -45,10 +45,11 @@ _TOLD = (
 #: A study with more answers is not replayed to say how far it is: that would take seconds.
 _REPLAYED_AT_MOST = 20_000
 EXAMPLE_STUDY = """\
-# A study: what is optimised, how, and until when. Change it, then: pzos init; pzos run (or pzos ask, pzos tell).
+# A study: what is optimised, how, and until when. Change it, then: pzos run THIS_FILE (or pzos init, ask and tell).
+# Files are looked for beside this one; docs/study-file.md has everything that can be said here.
 name = "tolls"
 leader = "model:leader"          # in model.py beside this file
-follower = "model:follower"      # or  [follower] command = ["python", "simulator.py"];  leave it out to answer by hand
+follower = "model:follower"      # or  {command = ["python", "simulator.py"]};  leave it out to answer by hand
 x0 = [0.5, 0.5]
 seed = 0
 steps = 20
@@ -89,24 +90,36 @@ def follower(x):
 def add_init(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of ``pzos init``."""
     add_study(parser)
-    parser.add_argument("--example", action="store_true", help="first write STUDY.toml and model.py to start from")
+    parser.add_argument("--example", action="store_true", help="write STUDY.toml and model.py to start from, no more")
     add_json(parser)
 
 
 def init(args: argparse.Namespace) -> int:
-    """Make the study, or check that the one there is the one described."""
+    """Make the study, or check that the one there is the one described; or write an example of a description."""
     if args.example:
-        for path, text in ((args.study, EXAMPLE_STUDY), (args.study.with_name("model.py"), EXAMPLE_MODEL)):
-            if path.exists():
-                sys.stderr.write(f"{path}: is there already and was left as it is\n")
-            else:
-                path.write_text(text, encoding="utf-8")
+        return _write_example(args)
     description = read_description(args.study)
     existed = description.path.exists()
     with _opened(description) as study:
         steps = study.step
-    told = f"is there already, {steps} steps taken" if existed else "made; next: pzos ask, or pzos run"
+    next_words = f"made; next: pzos ask {args.study}, or pzos run {args.study}"
+    told = f"is there already, {counted(steps, 'step')} taken" if existed else next_words
     emit(args, {"study": str(description.path), "made": not existed, "steps": steps}, f"{description.path}: {told}")
+    return 0
+
+
+def _write_example(args: argparse.Namespace) -> int:
+    model = args.study.with_name("model.py")
+    args.study.parent.mkdir(parents=True, exist_ok=True)
+    written = []
+    for path, text in ((args.study, EXAMPLE_STUDY), (model, EXAMPLE_MODEL)):
+        if path.exists():
+            sys.stderr.write(f"{path}: is there already and was left as it is\n")
+        else:
+            path.write_text(text, encoding="utf-8")
+            written.append(str(path))
+    told = f"{' and '.join(written)}: written" if written else "nothing was written"
+    emit(args, {"written": written}, f"{told}; change them, then: pzos run {args.study}")
     return 0
 
 
@@ -133,7 +146,7 @@ def run(args: argparse.Namespace) -> int:
         description = description.answered_by(asked_for, args.order)
         with _opened(description, **limits_of(args), **answers_of(args)) as study:
             result = drive(study, oracle, workers=workers)
-            emit(args, {"study": str(description.path), **result_data(result, study.ask())}, repr(result))
+            emit(args, {"study": str(description.path), **result_data(result, study.ask())}, result.table())
     return 130 if result.stop.name == "INTERRUPTED" else 0
 
 
@@ -164,11 +177,14 @@ def status(args: argparse.Namespace) -> int:
         args.study = description.path
         return _status_of_file(args)
     with look_at(description, limited=True) as study:
-        result = study.result()
-        if found.stop is not None:  # as its last session ended, whatever limits the description has by now
-            result = replace(result, stop=found.stop)
-        data = {"study": str(description.path), **result_data(result, study.ask())}
-    rows = [("study", str(description.path)), *result.rows(), *found.remarks]
+        result, more = study.result(), study.ask()
+    if found.stop is not None:  # as its last session ended, whatever limits the description has by now
+        result = replace(result, stop=found.stop)
+    ended = found.stop not in (None, Stop.INTERRUPTED, Stop.CALLBACK)
+    data = {"study": str(description.path), **result_data(result, () if ended else more), "state": found.state}
+    rows = [("study", str(description.path)), ("state", found.state), *result.rows(), *found.remarks]
+    if ended and more:
+        rows.append(("next", f"the description allows more by now: pzos run {args.study}"))
     if data["open"]:
         rows.append(("open queries", ", ".join(data["open"][:8]) + (", ..." if len(data["open"]) > 8 else "")))
     line = sparkline(result.trace["value"])
@@ -192,7 +208,8 @@ def _status_of_file(args: argparse.Namespace) -> int:
         *found.remarks,
     ]
     stop = found.stop or Stop.RUNNING
-    rows.insert(3, ("stopped", stop_words(stop)))
+    rows[1:1] = [("state", found.state)]
+    rows.insert(4, ("stopped", stop_words(stop)))
     emit(args, {"study": str(args.study), **found._asdict(), "stop": stop.name.lower()}, aligned(rows))
     return 0
 
@@ -219,7 +236,8 @@ def export(args: argparse.Namespace) -> int:
     columns = _steps_table(args.study) if args.what == "steps" else _answers_table(args.study)
     count = len(next(iter(columns.values()))) if columns else 0
     write_columns(args.file, columns)
-    emit(args, {"file": str(args.file), "rows": count, "columns": list(columns)}, f"{args.file}: {count} rows")
+    data = {"file": str(args.file), "rows": count, "columns": list(columns)}
+    emit(args, data, f"{args.file}: {counted(count, 'row')}")
     return 0
 
 
@@ -266,11 +284,11 @@ def recover(args: argparse.Namespace) -> int:
     )
     if saved.lost:
         said += (
-            f"; {saved.lost} entries were lost: the run goes on from before them, and {saved.known} answers that were "
-            "asked for since are known to it"
+            f"; lost: {saved.lost} entries, the run goes on from before them; known to it of those asked for since: "
+            f"{counted(saved.known, 'answer')}"
         )
     data = {"study": str(args.study), "saved_to": str(out), **saved._asdict()}
-    emit(args, data, f"{out}: {saved.answers} answers saved{said}; move it to the study's name and resume")
+    emit(args, data, f"{out}: {counted(saved.answers, 'answer')} saved{said}; move it to the study's name and resume")
     return 0
 
 

@@ -36,7 +36,7 @@ _TELLS_VALUE = (Purpose.ITERATE.value, Purpose.TRIAL.value, Purpose.MONITOR.valu
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of ``pzos watch``."""
     parser.add_argument("study", metavar="STUDY", type=Path, help="the TOML file of a study, or the study file")
-    add_names(parser)
+    add_names(parser, solver=False)
     parser.add_argument("--queries", type=int, metavar="N", help="the budget of the run, to estimate the time left")
     parser.add_argument("--steps", type=int, metavar="N", help="the steps of the run, to estimate the time left")
     parser.add_argument("--interval", type=float, default=1.0, metavar="SECONDS", help="time between two looks")
@@ -152,7 +152,7 @@ class View:
         rows = [
             ("problem", identity.get("problem", {}).get("name") or "unnamed"),
             ("solver", f"{solver}, seed {identity.get('seed', '?')}"),
-            ("state", self.state or "waiting for answers"),
+            ("state", self.state),
             ("steps", f"{self.step + 1}" + (f" of {self.steps}" if self.steps else "")),
             ("queries", f"{self.own}" + (f" of {self.queries}" if self.queries else "") + self._apart()),
             ("speed", self._speed()),

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pzos.answers.table import Answers
+from pzos.base.checks import counted
 from pzos.base.columns import Column, Columns, read_columns
 from pzos.base.errors import InvalidInput
 from pzos.base.frames import as_array, as_bytes
@@ -118,13 +119,15 @@ class Contents:
         if self.difference:
             rows.append(("other machine", f"points moved by {self.difference:.2g} at most; the stored ones are used"))
         if self.given is not None:
-            rows.append(("begun with", f"{len(self.given)} answers from {', '.join(dict.fromkeys(self.given.source))}"))
+            origin = ", ".join(dict.fromkeys(self.given.source))
+            rows.append(("begun with", f"{counted(len(self.given), 'answer')} from {origin}"))
         if self.lost:
             rows.append(
                 ("lost", f"{self.lost} entries of a damaged file; {self.aside} answers from after them are known")
             )
         if self.withdrawn:
-            rows.append(("taken back", f"{self.withdrawn} answers; {self.aside} that depend on them were set aside"))
+            taken = counted(self.withdrawn, "answer")
+            rows.append(("taken back", f"{taken}; set aside, because they depend on it: {self.aside}"))
         return rows
 
     @property
@@ -135,14 +138,16 @@ class Contents:
 
     @property
     def state(self) -> str:
-        """Return in words that the study has ended and why, or that it was interrupted; nothing if it goes on.
+        """Return in words that the study has ended and why, that it is being written, or that it is open.
 
         Where its last writer was killed, and in files of format 1, no reason is noted; the last look at F was the end.
         """
         if self.stop is not None:
             return self.stop.value if self.stop is Stop.INTERRUPTED else f"ended: {self.stop.value}"
+        if self.being_written:
+            return "being written now"
         looked_last = bool(self.events) and self.events[-1].closing and self.events[-1].response is not None
-        return "ended" if looked_last and not self.being_written else ""
+        return "ended" if looked_last else "open: more answers can be told"
 
     @property
     def writer(self) -> dict[str, Any]:

@@ -30,7 +30,7 @@ from pzos.base.checks import Faults
 from pzos.base.errors import DifferentStudy
 from pzos.base.fingerprint import describe, describe_function, differences, listed
 from pzos.base.threads import blas_kernels
-from pzos.base.types import Purpose, Query, Vector
+from pzos.base.types import Query, Vector
 from pzos.durable.contents import FORMAT, Contents, pack_given, value_of
 from pzos.durable.log import Log, create, header_at, open_log, read_study
 from pzos.methods.solver import Stop
@@ -129,8 +129,7 @@ def _as_kept(contents: Contents) -> Limits:
     """Return limits that cut off nothing; a batch that a budget cut short was closed with the queries it has."""
     rows = [row for row in rows_of(contents.events) if row[4] is not None and row[-1] is None]
     cut = contents.stop is Stop.QUERIES and not contents.in_any_order
-    queries = sum(row[2] != Purpose.MONITOR.value for row in rows) if cut else None
-    return Limits(queries=queries or None, seconds=inf)
+    return Limits(queries=len(rows) or None if cut else None, seconds=inf)
 
 
 def open_whole(path: str | os.PathLike[str], known: Known, solver: AnySolver, **settings: Any) -> Study:
@@ -350,7 +349,7 @@ class Summary(NamedTuple):
 
     ``difference`` is the largest by which another machine computed a point otherwise than it was stored; ``withdrawn``
     answers were taken back, and the answers ``aside`` had been asked for on their ground. ``stop`` is why the study
-    ended, as its last writer noted; None if it may go on.
+    ended, as its last writer noted; None if it may go on; ``state`` says the same in words.
     """
 
     header: dict[str, Any]
@@ -362,6 +361,7 @@ class Summary(NamedTuple):
     withdrawn: int
     aside: int
     stop: Stop | None
+    state: str
     remarks: list[tuple[str, str]]
 
 
@@ -379,5 +379,6 @@ def summary(path: str | os.PathLike[str]) -> Summary:
         contents.withdrawn,
         contents.aside,
         contents.stop,
+        contents.state,
         contents.remarks(),
     )

@@ -38,6 +38,7 @@ class Stop(Enum):
     UNMOVED = "the answers did not move, however far the method looked"
     INFEASIBLE = "infeasible as far as asked"
     FAILURES = "too many queries failed"
+    CALLBACK = "the callback ended it"
     INTERRUPTED = "interrupted by the user"
     RUNNING = "not finished"
 

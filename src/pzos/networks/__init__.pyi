@@ -8,6 +8,7 @@ from .assignment import (
 )
 from .city import generated_city as generated_city
 from .demand import Demand as Demand, UserClass as UserClass
+from .derivatives import FlowDerivative as FlowDerivative, model_prediction as model_prediction
 from .gap import flow_imbalance as flow_imbalance, independent_gap as independent_gap
 from .geo import write_geojson as write_geojson, write_geopackage as write_geopackage
 from .gmns import read_gmns as read_gmns, write_gmns as write_gmns

@@ -17,10 +17,12 @@ from pzos.base.errors import InvalidInput, NotConverged
 from pzos.base.types import Matrix, Vector
 from pzos.networks.demand import Indices
 from pzos.networks.equilibrium import solver
+from pzos.networks.equilibrium.paths import class_flows, known_from, nothing_known
 from pzos.networks.equilibrium.trees import find_potential, grow_tree, tree_space
 from pzos.networks.latency import FLOW
 
 if TYPE_CHECKING:
+    from pzos.networks.derivatives import FlowDerivative
     from pzos.networks.network import Network
 
 _GAP = number(lambda gap: 0 < gap < 1, "a number between 0 and 1", "1e-10 is usual, 1e-14 about the end")
@@ -81,15 +83,9 @@ class Assignment:
     @cached_property
     def class_flow(self) -> Matrix:
         """Return the flow of each class (row) on each link (column)."""
-        trips, order, paths = self.network.prepared.trips, self.network.prepared.order, self._outcome.paths
-        count = int(paths.first[-1])
-        lengths = np.diff(paths.start[: count + 1])
-        kind = np.repeat(np.repeat(trips.pair_class, np.diff(paths.first)), lengths)
-        amount = np.repeat(paths.flow[:count], lengths)
-        place = kind.astype(np.int64) * order.size + paths.pool[: paths.start[count]]
-        flat = np.bincount(place, weights=amount, minlength=len(self.network.classes) * order.size)
-        result = np.empty((len(self.network.classes), order.size))
-        result[:, order] = flat.reshape(result.shape)
+        ready = self.network.prepared
+        result = np.empty((len(self.network.classes), self.network.links))
+        result[:, ready.order] = class_flows(ready.trips, self._outcome.paths, *result.shape)
         return result
 
     @cached_property
@@ -130,6 +126,12 @@ class Assignment:
         """Return the sum over travellers of their generalised cost in units of time, tolls counted."""
         return fsum((self.cost * self.class_flow).ravel())
 
+    def jacobian(self) -> FlowDerivative:
+        """Return the exact derivative of the link flows in the tolls, as products; compute to a tight gap first."""
+        from pzos.networks.derivatives import flow_derivative
+
+        return flow_derivative(self)
+
     def paths(self) -> Iterator[PathFlow]:
         """Yield every path that carries flow (path flows, unlike link flows, are not unique)."""
         ready, paths = self.network.prepared, self._outcome.paths
@@ -139,7 +141,7 @@ class Assignment:
                 for path in range(int(paths.first[pair]), int(paths.first[pair + 1])):
                     if paths.flow[path] > 0.0:
                         # The solver keeps a path from its end to its start.
-                        links = ready.order[paths.pool[paths.start[path] : paths.start[path + 1]][::-1]]
+                        links = ready.order[paths.pool[paths.start[path] : paths.stop[path]][::-1]]
                         cost = fsum(self.cost[kind, links])
                         end = int(ready.trips.destination[pair])
                         yield PathFlow(kind, origin, end, links, float(paths.flow[path]), cost)
@@ -202,13 +204,20 @@ def checked_tolls(network: Network, tolls: npt.ArrayLike | None) -> Matrix:
 
 
 def assign(
-    network: Network, tolls: npt.ArrayLike | None, gap: float, rounds: int, above_gap: Literal["raise", "return"]
+    network: Network,
+    tolls: npt.ArrayLike | None,
+    gap: float,
+    rounds: int,
+    above_gap: Literal["raise", "return"],
+    reference: Assignment | None,
 ) -> Assignment:
     """Compute the equilibrium; see :meth:`pzos.networks.Network.assign`."""
     faults = Faults("assign")
     _GAP.note(faults, "gap", gap)
     whole(1, "400 is usual").note(faults, "rounds", rounds)
     one_of(("raise", "return")).note(faults, "above_gap", above_gap)
+    faults.check(reference is None or reference.network is network, "reference", reference,
+                 "an equilibrium of this network", "compute it with the same network's assign")  # fmt: skip
     faults.raise_if_any()
     table = checked_tolls(network, tolls)
     ready = network.prepared
@@ -216,7 +225,11 @@ def assign(
     fixed = ready.base + (table / network.worth)[:, ready.order]
     effort = solver.Effort(rounds=int(rounds))
     with np.errstate(all="ignore"):  # compiled code does not warn; with JIT off NumPy would, of codes that wrap round
-        outcome = solver.equilibrate(ready.graph, ready.trips, fixed, ready.law, float(gap), effort)
+        if reference is None:
+            start = nothing_known(ready.graph, ready.trips)
+        else:
+            start = known_from(reference._outcome.paths, reference._outcome.trees, ready.trips, fixed)
+        outcome = solver.equilibrate(ready.graph, ready.trips, fixed, ready.law, float(gap), effort, *start)
     seconds = time.perf_counter() - begin
     if outcome.status == solver.CYCLE:
         raise _cycle(network, outcome, fixed)

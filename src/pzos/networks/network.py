@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -162,15 +162,17 @@ class Network:
         *,
         rounds: int = 400,
         above_gap: Literal["raise", "return"] = "raise",
+        reference: Assignment | None = None,
     ) -> Assignment:
         """Return the user equilibrium at ``tolls`` (one per link, or one row per class), to the relative ``gap``.
 
-        The solver starts cold each time: the answer is a function of the tolls alone. An answer above the gap is an
-        error (AboveGap) unless ``above_gap="return"``; then look at ``Assignment.converged``.
+        The solver starts cold, or from the paths of ``reference``, another equilibrium of this network: the answer is
+        a function of the tolls and that reference alone, bit for bit. An answer above the gap is an error (AboveGap)
+        unless ``above_gap="return"``; then look at ``Assignment.converged``.
         """
         from pzos.networks.assignment import assign
 
-        return assign(self, tolls, gap, rounds, above_gap)
+        return assign(self, tolls, gap, rounds, above_gap, reference)
 
     def system_optimum(self, gap: float = 1e-10) -> Assignment:
         """Return the flows of least total travel time (the equilibrium under marginal-cost pricing)."""
@@ -188,6 +190,10 @@ class Network:
         from pzos.networks.tolls import toll_problem
 
         return toll_problem(self, links, objective, **options)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the fields alone: what is prepared from them holds compiled code, and is prepared again elsewhere."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def __repr__(self) -> str:
         return (

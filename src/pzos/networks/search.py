@@ -3,7 +3,8 @@
 Everything is asked within one budget of queries, and every answer is known to all parts of the search:
 
 1. equal tolls and averaged marginal-cost tolls are tried, and the best of them is where the search begins;
-2. a link priced out of traffic looks flat: before every leg of the search lower tolls are tried on such links;
+2. a link priced out of traffic looks flat: before every leg of the search lower tolls are tried on such links; where
+   nobody moves at any toll, the known cost says which bound is best;
 3. a part of the budget is for a second start if that is nearly as good, because there may be several optima;
 4. in the end tolls are taken off, many together where nobody left their links, as long as that changes nothing.
 """
@@ -319,8 +320,9 @@ def _search(asked: _Asked, starts: Sequence[Trial], solver: Any, limits: dict[st
     found: dict[str, Result] = {}
     for start in starts:
         last = start is starts[-1] or (start is starts[0] and not rivals)
-        name, left = f"leg {len(found) + 1}", asked.left - asked.reserve
-        result = _leg(asked, _revived(asked, start), name, max(int((1.0 if last else _MAIN) * left), 1), solver, limits)
+        name, begin = f"leg {len(found) + 1}", _revived(asked, _settled(asked, start))
+        budget = int((1.0 if last else _MAIN) * (asked.left - asked.reserve))
+        result = _leg(asked, begin, name, max(budget, 1), solver, limits)
         found[name] = result
         if asked.left <= asked.reserve or result.stop not in (Stop.QUERIES, Stop.CONVERGED, Stop.UNMOVED):
             break
@@ -344,9 +346,24 @@ def _leg(asked: _Asked, start: Trial, name: str, budget: int, solver: Any, limit
         asked.at(result.best_x, name)
         return result
     for query, response in result.told:
-        if not response.failure:
+        # a probe may lie outside: what it tells is of use to the solver, but it is no proposal
+        if not response.failure and asked.problem.domain.contains(query.x):
             asked.told(query.x, response.y, name)
     return result
+
+
+def _settled(asked: _Asked, start: Trial) -> Trial:
+    """Return the start or what is better: where nobody moves, the known cost says at which bound a toll is best."""
+    tolls, domain = list(asked.captive()), asked.problem.domain
+    if not tolls or not isinstance(domain, Box) or asked.left - asked.reserve < 2:
+        return start
+    slope = asked.sign * asked.problem.leader(start.x, start.y).grad_x[tolls]
+    low, high = (np.broadcast_to(side, start.x.shape)[tolls] for side in (domain.lower, domain.upper))
+    x = start.x.copy()
+    x[tolls] = np.where(
+        (slope < 0.0) & np.isfinite(high), high, np.where((slope > 0.0) & np.isfinite(low), low, x[tolls])
+    )
+    return asked.best([start, asked.at(x, f"{start.what}, tolls on captive links at their bounds")])
 
 
 def _revived(asked: _Asked, start: Trial) -> Trial:
@@ -379,7 +396,7 @@ def _fewer(asked: _Asked, start: Trial, most: int, solver: Any, limits: dict[str
     without which the cost is highest are kept.
     """
     third = max(asked.left // 3, 1)
-    _leg(asked, _revived(asked, start), "all tolls", third, solver, limits)
+    _leg(asked, _revived(asked, _settled(asked, start)), "all tolls", third, solver, limits)
     best = asked.best()
     idle, others = _in_question(asked, best, 0.0)
     order = [*idle, *others, *(toll for toll in np.flatnonzero(best.x).tolist() if toll not in {*idle, *others})]

@@ -7,7 +7,8 @@ all links tolled and one class they lead to the system optimum. Elsewhere they a
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -49,9 +50,19 @@ class TollFollower:
         """Return the table of tolls, one row per class, one column per link."""
         return self.tariff.tolls(x)
 
+    @cached_property
+    def reference(self) -> Assignment:
+        """Return the equilibrium without tolls, whose paths every query starts from: the same in every process."""
+        return self.network.assign(None, self.gap)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the fields alone: workers compute the reference themselves."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
     def assignment(self, x: npt.ArrayLike) -> Assignment:
         """Return the whole equilibrium at tolls ``x``."""
-        return self.network.assign(self.tolls(np.asarray(x, dtype=np.float64)), self.gap)
+        tolls = self.tolls(np.asarray(x, dtype=np.float64))
+        return self.network.assign(tolls, self.gap, reference=self.reference)
 
     def payers(self, y: Vector) -> Vector:
         """Return how many pay each toll, out of an answer."""

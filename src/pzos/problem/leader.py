@@ -17,6 +17,7 @@ import numpy.typing as npt
 from pzos.base.checks import Faults, Must, instance_of, number, shown
 from pzos.base.errors import InvalidLeader
 from pzos.base.types import FLOAT64, LeaderValue, Vector, all_finite, float_array
+from pzos.problem.differences import check_gradients
 
 OneFunction = Callable[[Vector, Vector], Any]
 AllFunction = Callable[[Vector, Vector], tuple[Any, Any, Any]]
@@ -29,6 +30,7 @@ class Leader:
     Build one with :func:`leader_from_functions`, :func:`pzos.leader_from_jax` or :func:`pzos.leader_from_torch`.
     Calling it gives a :class:`LeaderValue`; ``value`` gives f alone, for methods that need no gradient (ZOS).
     ``parameters`` are numbers in the cost that may be changed (:meth:`with_parameters`): prices, weights, targets.
+    ``remark()`` says what was found out about the cost itself, if anything.
     """
 
     value_function: OneFunction
@@ -36,6 +38,7 @@ class Leader:
     name: str = "leader"
     parameters: Mapping[str, float] = field(default_factory=dict)
     remake: Callable[[Mapping[str, float]], Leader] | None = None
+    remark: Callable[[], str] = str
 
     def with_parameters(self, **changed: float) -> Leader:
         """Return the leader with other values of some of its parameters."""
@@ -150,7 +153,8 @@ def leader_from_functions(
 
     Give ``value`` with ``grad_x`` and ``grad_y``; or ``value`` with one ``value_and_gradients`` that returns all
     three at once, where they share work. With ``parameters`` all of them take these by name as well:
-    ``value(x, y, price=...)``.
+    ``value(x, y, price=...)``. Where the gradients are first used they are compared with differences of ``value``, and
+    a wrong one is an error that names the entry.
 
     >>> import numpy as np
     >>> f = leader_from_functions(lambda x, y: float(x @ y), lambda x, y: y, lambda x, y: x)
@@ -177,7 +181,25 @@ def leader_from_functions(
     def all_at_once(x: Vector, y: Vector) -> tuple[Any, Any, Any]:
         return value(x, y), grad_x(x, y), grad_y(x, y)  # type: ignore[misc]  # checked above
 
-    return Leader(value, all_at_once if value_and_gradients is None else value_and_gradients, name)
+    return Leader(value, _Compared(name, value, value_and_gradients or all_at_once), name)
+
+
+class _Compared:
+    """Gradients written by hand, compared with differences where they are first used (and until they agree)."""
+
+    __slots__ = ("agree", "by_hand", "name", "value")
+
+    def __init__(self, name: str, value: OneFunction, by_hand: AllFunction) -> None:
+        self.name, self.value, self.by_hand, self.agree = name, value, by_hand, False
+
+    def __call__(self, x: Vector, y: Vector) -> tuple[Any, Any, Any]:
+        returned = self.by_hand(x, y)
+        if not self.agree:
+            plain = Leader(self.value, lambda *_: returned, self.name)
+            at = plain(x, y)
+            check_gradients(self.name, plain.value, x, y, at.value, at.grad_x, at.grad_y)
+            self.agree = True
+        return returned
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,6 +249,9 @@ def check_leader(
     instance_of(Leader, "a Leader", "build one with leader_from_functions").note(faults, "leader", leader)
     x, y = _smooth_point(faults, "x", x), _smooth_point(faults, "y", y)
     faults.raise_if_any()
+    by_hand = leader.all_function
+    if isinstance(by_hand, _Compared):  # what is wrong is to be reported, not raised
+        leader = replace(leader, all_function=by_hand.by_hand)
     at = leader(x, y)
     wrong: list[WrongEntry] = []
     worst = 0.0

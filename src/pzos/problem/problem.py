@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pzos.base.checks import Faults, instance_of, one_of, set_fields, shown
+from pzos.base.checks import Faults, counted, instance_of, set_fields, shown
 from pzos.base.columns import Columns, as_columns
 from pzos.base.types import Sense, Vector, float_array
 from pzos.problem.follower import A_FOLLOWER, Follower, as_follower, identity
 from pzos.problem.grid import Grid, checked_grid
 from pzos.problem.leader import Leader
 from pzos.problem.outcomes import Outcomes, as_outcomes
+from pzos.problem.sense import AnySense, noted_sense
 from pzos.problem.sets import Domain, Whole, a_set
 
 A_LEADER = instance_of(
@@ -90,7 +91,7 @@ class Problem:
         follower: Follower | Callable[..., Any],
         x0: npt.ArrayLike,
         domain: Domain | None = None,
-        sense: Sense = "min",
+        sense: AnySense = "min",
         name: str = "",
         structure: Iterable[Any] = (),
         follower_name: str = "",
@@ -103,7 +104,7 @@ class Problem:
         domain = Whole() if domain is None else domain
         A_LEADER.note(faults, "leader", leader)
         A_FOLLOWER.note(faults, "follower", follower)
-        one_of(("min", "max"), "say what to do with F").note(faults, "sense", sense)
+        goal = noted_sense(faults, sense)
         instance_of(Iterable, "a sequence", "put it into a list").note(faults, "structure", structure)
         instance_of(str, "text", "say what they are").note(faults, "follower_name", follower_name)
         start = _checked_start(faults, x0)
@@ -115,10 +116,10 @@ class Problem:
         answers = as_columns(faults, "responses", responses)
         faults.raise_if_any()
         set_fields(self, leader=leader, follower=as_follower(follower), x0=start, domain=domain)
-        set_fields(self, sense=sense, name=str(name), structure=tuple(structure), follower_name=follower_name)
+        set_fields(self, sense=goal, name=str(name), structure=tuple(structure), follower_name=follower_name)
         set_fields(self, outcomes=constraints, grid=on_grid, decisions=named, responses=answers)
 
-    def with_leader(self, leader: Leader, *, sense: Sense | None = None, name: str | None = None) -> Problem:
+    def with_leader(self, leader: Leader, *, sense: AnySense | None = None, name: str | None = None) -> Problem:
         """Return the same followers, set and start under another cost; their answers stay true (``answers=``)."""
         return Problem(
             leader,
@@ -143,8 +144,9 @@ class Problem:
 
     def __repr__(self) -> str:
         title = f" {self.name!r}" if self.name else ""
-        kept = f" under {len(self.outcomes)} constraints on the outcome" if self.outcomes is not None else ""
-        return f"Problem{title}: {self.sense} over {self.x0.size} decisions in {type(self.domain).__name__}{kept}"
+        kept = f" under {counted(len(self.outcomes), 'constraint')} on the outcome" if self.outcomes is not None else ""
+        size, where = counted(self.x0.size, "decision"), type(self.domain).__name__
+        return f"Problem{title}: {self.sense} over {size} in {where}{kept}"
 
 
 def _checked_start(faults: Faults, x0: Any) -> Vector | None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from math import sqrt
-from typing import ClassVar, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -144,6 +144,33 @@ class Box:
     def faults(self, dimension: int) -> list[str]:
         """Return a fault for each bound whose length is not the dimension."""
         return _length_faults("Box.lower", self.lower, dimension) + _length_faults("Box.upper", self.upper, dimension)
+
+
+def box_of(faults: Faults, bounds: Any) -> Box | None:
+    """Return the box between pairs (lower, upper), one per entry or one for all, None where a side is open.
+
+    Or note what is no such thing. SciPy's ``Bounds`` will do too.
+
+    >>> box_of(Faults("minimize"), [(0, 8), (None, 1)]).upper
+    array([8., 1.])
+    """
+    try:
+        if hasattr(bounds, "lb") and hasattr(bounds, "ub"):
+            lower, upper = bounds.lb, bounds.ub
+        else:
+            pairs = [bounds] if np.ndim(bounds[0]) == 0 else bounds
+            lower, upper = (
+                [infinite if pair[side] is None else float(pair[side]) for pair in pairs]
+                for side, infinite in ((0, -np.inf), (1, np.inf))
+            )
+            if any(len(pair) != 2 for pair in pairs):
+                raise ValueError
+            if pairs is not bounds:
+                lower, upper = lower[0], upper[0]
+    except (TypeError, ValueError, IndexError, KeyError):
+        faults.check(False, "bounds", bounds, "pairs (lower, upper)", "try bounds=[(0, 8), (0, None)]")
+        return None
+    return faults.made(Box, lower, upper)
 
 
 @dataclass(frozen=True, slots=True)

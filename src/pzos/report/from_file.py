@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from pzos.base.checks import counted
 from pzos.base.columns import Columns
 from pzos.base.types import Purpose, Sense, Vector
 from pzos.durable.contents import StoredAnswer, as_used
@@ -118,12 +119,7 @@ def _replayed(contents: Contents, problem: Problem | None, solver: Any) -> Resul
 
 def _status(contents: Contents) -> str:
     steps = 1 + max((row.step for row in contents.rows if not row.final), default=-1)
-    state = contents.state or ("being written now" if contents.at_work else "open: more answers can be told")
-    return f"{state}; {_count(len(contents.rows), 'answer')} in {_count(steps, 'step')}"
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+    return f"{contents.state}; {counted(len(contents.rows), 'answer')} in {counted(steps, 'step')}"
 
 
 def _method(contents: Contents, result: Result | None) -> Rows:

@@ -149,7 +149,7 @@ def story_of(
         points=points,
         curve=curve_of(result.trace),
         motion=motion_of(result.trace),
-        certificate=certificate_words(certificate or result.certificate),
+        certificate=certificate_words(certificate or result.certificate, result.uncertified),
         resume=("This result was kept in memory. Open the study with Study.open(path, ...) to be able to resume it.",),
         roads=road_map(problem, points),
         decisions=NAMELESS if about is None else about.decisions,
@@ -197,9 +197,9 @@ def _place(x: Vector) -> bytes:
     return (x + 0.0).tobytes()  # minus zero is zero
 
 
-def certificate_words(certificate: Certificate | NeighbourCertificate | None) -> str:
-    """Return a certificate in words, or that there is none."""
-    return NO_CERTIFICATE if certificate is None else str(certificate)
+def certificate_words(certificate: Certificate | NeighbourCertificate | None, why: str = "") -> str:
+    """Return a certificate in words, or that there is none, and ``why``."""
+    return why or NO_CERTIFICATE if certificate is None else str(certificate)
 
 
 def asked_rows(name: str, sense: Sense, size: int, problem: Problem | None) -> Rows:

@@ -36,6 +36,8 @@ from pzos.base.types import Matrix, Vector, dot
 
 #: Below this many samples the moments that enter the bound mean nothing.
 FEWEST = 8
+#: The fewest queries a certificate needs: x, and pairs for a pilot and for the bound.
+FEWEST_QUERIES = 4 * FEWEST + 1
 #: Share of |mean g|^2 from which on the estimate of |m|^2 is good enough to divide by.
 _SIGNIFICANT = 0.2
 #: Degrees of freedom for samples of unknown shape.

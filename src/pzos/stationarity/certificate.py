@@ -34,10 +34,10 @@ from pzos.problem.leader import Leader
 from pzos.problem.problem import Known, Problem
 from pzos.problem.room import has_room
 from pzos.problem.sets import Domain, Whole
-from pzos.stationarity.bounds import CONFIDENCE, FEWEST, NormBound, norm_upper_bound
+from pzos.stationarity.bounds import CONFIDENCE, FEWEST, FEWEST_QUERIES, NormBound, norm_upper_bound
 from pzos.stationarity.multipliers import Constraints, fitted_multipliers, lagrangian
 from pzos.stationarity.neighbours import NeighbourCertificate, NeighbourSolver
-from pzos.stationarity.one_batch import BatchState, OneBatch, ask_once, report_on
+from pzos.stationarity.one_batch import BatchState, OneBatch, all_equal, ask_once, report_on
 from pzos.stationarity.theory import Notion
 from pzos.study.study import Study
 
@@ -45,8 +45,6 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
 
 PredictionSource = Literal["pilot", "none"]
-#: The fewest queries a certificate needs.
-FEWEST_QUERIES = 4 * FEWEST + 1
 #: Ridges tried for the prediction, and how a normal's step length is found.
 _RIDGES = (0.0, 1e-6, 1e-4, 1e-3, 1e-2, 0.1, 0.3, 1.0, 3.0)
 _DOUBLINGS = 60
@@ -60,7 +58,8 @@ class Certificate:
 
     ``partial`` and ``full`` bound the norm of one element of the partial Goldstein and of the Goldstein
     subdifferential (plus a normal of the domain where x is constrained: ``projected``). With constraints on outcomes
-    both speak of the Lagrangian, and ``constraints`` says for which multipliers.
+    both speak of the Lagrangian, and ``constraints`` says for which multipliers. ``unmoved`` says that all fresh
+    answers were that at x.
     """
 
     x: Vector
@@ -76,6 +75,7 @@ class Certificate:
     projected: bool
     response_part: float
     constraints: Constraints | None = None
+    unmoved: bool = False
 
     def bound(self, notion: Notion = "partial") -> NormBound:
         """Return the bound for one notion."""
@@ -86,22 +86,37 @@ class Certificate:
         return self.bound(notion).upper <= epsilon
 
     @property
-    def sentence(self) -> str:
-        """Return the certified statement for the partial notion, in one line."""
-        where = " over its domain" if self.projected else ""
-        if self.constraints is not None:
-            where += f" under its constraints ({self.constraints.sentence})"
+    def plain(self) -> str:
+        """Return in plain words what was found: a slope of the cost averaged over small moves, no more than that."""
+        if self.unmoved:
+            return (
+                f"the followers did not move: all {self.queries} fresh answers within {self.radius:.3g} of x are the "
+                "same, so nothing is known of how the cost goes where they do"
+            )
+        where = " that its domain allows" if self.projected else ""
+        what = "cost" if self.constraints is None else f"cost under its constraints ({self.constraints.sentence})"
         return (
-            f"with {100 * self.confidence:g} % confidence x is ({self.delta:.3g}, {self.partial.upper:.3g})-partial-"
-            f"Goldstein stationary{where} ({self.queries} queries)"
+            f"averaged over moves of size up to {self.radius:.3g} around x, the {what} has no slope steeper than "
+            f"{self.full.upper:.3g} in any direction{where}, as far as {self.queries} fresh queries can tell "
+            f"({100 * self.confidence:g} % confidence)"
         )
 
+    @property
+    def sentence(self) -> str:
+        """Return what was found in plain words and, unless the followers did not move, in those of the theorem."""
+        if self.unmoved:
+            return self.plain
+        return f"{self.plain}: x is ({self.delta:.3g}, {self.partial.upper:.3g})-partial-Goldstein stationary"
+
     def __repr__(self) -> str:
+        if self.unmoved:
+            return self.plain
         sure = f"with {100 * self.confidence:g} % confidence"
         extra = " of the problem over its domain" if self.projected else ""
         if self.constraints is not None:
             extra += f" under its constraints ({self.constraints.sentence})"
         return (
+            f"{self.plain};\n"
             f"{sure} x is ({self.delta:g}, {self.partial.upper:.4g})-partial-Goldstein stationary{extra}, and\n"
             f"{sure} x is ({self.delta:g}, {self.full.upper:.4g})-Goldstein stationary{extra}\n"
             f"(estimates {self.partial.estimate:.4g} and {self.full.estimate:.4g}; {self.directions} directions of "
@@ -186,7 +201,7 @@ class CertificateSolver(OneBatch[Certificate]):
         part = response.mean(axis=0)
         return Certificate(
             plan.x, at.value, self.delta, plan.radius, self.confidence, partial, full, len(slopes.full), pilot,
-            len(plan.points), projected, sqrt(dot(part, part)),
+            len(plan.points), projected, sqrt(dot(part, part)), unmoved=all_equal(answers),
         )  # fmt: skip
 
     def _bound(

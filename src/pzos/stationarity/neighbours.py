@@ -15,7 +15,7 @@ from pzos.base.types import Purpose, Vector
 from pzos.methods.estimators import Answers, Plan
 from pzos.methods.solver import Task
 from pzos.problem.problem import Known
-from pzos.stationarity.one_batch import BatchState, OneBatch
+from pzos.stationarity.one_batch import BatchState, OneBatch, all_equal
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -23,7 +23,7 @@ class NeighbourCertificate:
     """What the neighbours of x on the grid say; ``print`` it for the sentence.
 
     ``better`` is the best neighbour with a lower F (higher, to maximise), None if none is; ``neighbours`` lie in the
-    set, ``asked`` of them answered.
+    set, ``asked`` of them answered, all of them as x did if ``unmoved``.
     """
 
     x: Vector
@@ -33,13 +33,15 @@ class NeighbourCertificate:
     neighbours: int
     asked: int
     queries: int
+    unmoved: bool = False
 
     @property
     def sentence(self) -> str:
         """Return what was found, in one line."""
         counted = f"all {self.neighbours}" if self.asked == self.neighbours else f"{self.asked} of {self.neighbours}"
         if self.better is None:
-            return f"no better neighbour on the grid, {counted} asked ({self.queries} queries)"
+            still = "; the followers did not move" if self.unmoved else ""
+            return f"no better neighbour on the grid, {counted} asked ({self.queries} queries){still}"
         return (
             f"a neighbour on the grid is better: F = {self.better_value:.6g} instead of {self.value:.6g} ({counted} "
             f"neighbours asked, {self.queries} queries)"
@@ -77,7 +79,9 @@ class NeighbourSolver(OneBatch[NeighbourCertificate]):
         lower = best is not None and known.sign * (values[best] - here) < 0.0
         around = len(_neighbours(known, x))
         better, value = (told[best][0], values[best]) if best is not None and lower else (None, here)
-        return NeighbourCertificate(x, here, better, value, around, len(told), len(plan.points))
+        return NeighbourCertificate(
+            x, here, better, value, around, len(told), len(plan.points), bool(told) and all_equal(answers)
+        )
 
 
 def _neighbours(known: Known, x: Vector) -> list[Vector]:

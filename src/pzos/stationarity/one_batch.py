@@ -131,6 +131,12 @@ def report_on(
     return asked.report
 
 
+def all_equal(answers: Answers) -> bool:
+    """Tell whether all answers of a batch are the same: the followers did not move."""
+    told = [y for y in answers if y is not None]
+    return all(np.array_equal(y, told[0]) for y in told)
+
+
 def known_at(where: str, known: Known, x: npt.ArrayLike | None) -> Known:
     """Return the known part of a problem with x in the place of x0."""
     if x is None:

@@ -13,6 +13,7 @@ from pzos.base.checks import Faults, instance_of, shown
 from pzos.base.errors import InvalidAnswer
 from pzos.base.types import Query, Response, Vector, float_array
 from pzos.methods.solver import Constrained, KeepingGrid
+from pzos.problem.differences import WrongGradient
 from pzos.problem.problem import Known, Problem
 
 
@@ -79,6 +80,8 @@ def check_taken(known: Known, iterate: Vector, query: Query, y: Vector) -> None:
         if known.outcomes is not None:
             known.outcomes.values(query.x, y)
         leader(query.x, y)
+    except WrongGradient:  # no fault of the answer, which is kept; whoever uses the gradient will hear of it
+        return
     except Exception as error:  # whatever it is, the answer must not be kept
         if query.x is not iterate and known.outcomes is None:
             with contextlib.suppress(Exception):

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pzos.base.checks import Faults, aligned
+from pzos.base.checks import Faults, aligned, counted
 from pzos.base.types import Matrix, Sense, Vector, float_array
 from pzos.methods.front.costs import Rows, hypervolume, knees, undominated
 from pzos.methods.front.solver import FrontSolver, FrontState
@@ -54,7 +54,7 @@ class Front:
         return len(self.points)
 
     def __repr__(self) -> str:
-        rows = [("front", f"{len(self)} points from {self.result.queries} queries")]
+        rows = [("front", f"{counted(len(self), 'point')} from {counted(self.result.queries, 'query')}")]
         for k, (name, sense) in enumerate(zip(self.names, self.senses, strict=True)):
             low, high = self.points[:, k].min(), self.points[:, k].max()
             rows.append((f"{name} ({sense})", f"{low:.6g} to {high:.6g}"))

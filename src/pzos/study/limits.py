@@ -23,7 +23,10 @@ _SHARE = number(lambda share: 0 < share <= 1, "a share in (0, 1]", f"try failure
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """When a run must end, whatever the solver thinks; None means no limit of that kind. Without any, 1000 steps."""
+    """When a run must end, whatever the solver thinks; None means no limit of that kind. Without any, 1000 steps.
+
+    ``queries`` is what is paid for in all: the solver's own, and those asked only to watch it.
+    """
 
     steps: int | None = checked(_COUNT["steps"], default=None)
     queries: int | None = checked(_COUNT["queries"], default=None)
@@ -40,7 +43,7 @@ class Limits:
         """Return which limit is reached after so many steps, queries and seconds, if any."""
         if self.steps is not None and steps >= self.steps:
             return Stop.STEPS
-        if self.queries is not None and queries >= self.queries:
+        if self.queries is not None and queries + monitoring >= self.queries:
             return Stop.QUERIES
         if self.seconds is not None and seconds >= self.seconds:
             return Stop.SECONDS

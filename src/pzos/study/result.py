@@ -13,14 +13,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from pzos.answers.table import Answers
-from pzos.base.checks import aligned, instance_of, one_of, positive
+from pzos.base.checks import aligned, counted, instance_of, one_of, positive
 from pzos.base.errors import InvalidInput, MissingExtra
 from pzos.base.frames import spare_study
 from pzos.base.keys import Keys, Role
 from pzos.base.types import CACHED_SECONDS, Purpose, Query, Response, Sense, Vector
 from pzos.methods.solver import NO_EXTRAS, Outcome, Stop, Task
 from pzos.problem.leader import Leader
+from pzos.problem.sense import AnySense, as_sense
 from pzos.study.collected import Pair, as_table
+from pzos.study.display import brief, brief_page, number, verdict
 
 if TYPE_CHECKING:
     from pzos.methods.expecting import Expectation, Sensitivity
@@ -234,20 +236,27 @@ class Selection:
         self._next_draw = int((record.step + 1) / u)
 
 
+#: Ends by which a run has done what it was asked to.
+_SUCCESSES = (Stop.STEPS, Stop.QUERIES, Stop.SECONDS, Stop.TARGET, Stop.STATIONARY, Stop.CONVERGED, Stop.CALLBACK)
+
+
 # ---- the result -------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Result:
-    """The outcome of a run. ``print(result)`` shows it as a table.
+    """The outcome of a run. ``print(result)`` shows it in ten lines, ``print(result.table())`` all of it.
 
     ``x`` is the last iterate and ``value`` F there (NaN if it was never queried); ``best_x`` and ``best_value``
     are the best iterate at which F is known; ``random_x`` is the paper's output x^R, R uniform on 0, ..., T-1.
     ``queries`` counts what the algorithm asked, ``monitoring`` what was asked only to watch it, the certificate's
     queries included; ``ledger`` says where all of them went (probes, trial points, failed, answered by a cache, ...).
     ``answers`` is the table of all answers, which other costs and problems can begin with.
-    ``certificate`` speaks of ``x``: the default method ends with one, and :class:`pzos.StopWhenStationary` gives its
-    latest.
+    ``certificate`` speaks of ``x``: the default method ends with one, if its budget allows (else ``uncertified`` says
+    why there is none), and :class:`pzos.StopWhenStationary` gives its latest.
+
+    ``fun``, ``nfev``, ``success`` and ``message`` are SciPy's names for F at ``x``, all queries that were paid for,
+    whether the run came to an end of its own or spent what it was given, and why it ended.
 
     With constraints on outcomes ``x`` and ``best_x`` are the told point of best F that keeps them (else the one that
     violates least, and ``stop`` says so), and ``standing`` how it stands to them.
@@ -278,6 +287,27 @@ class Result:
     ledger: Mapping[str, int] = field(default_factory=dict)
     certificate: Certificate | NeighbourCertificate | None = None
     standing: Standing | None = None
+    uncertified: str = ""
+
+    @property
+    def fun(self) -> float:
+        """Return F at ``x``."""
+        return self.value
+
+    @property
+    def nfev(self) -> int:
+        """Return how many queries were paid for in all: the method's, to monitor it, and for the certificate."""
+        return self.queries + self.monitoring
+
+    @property
+    def success(self) -> bool:
+        """Return whether the run ended by itself, at its target, or by spending what it was given."""
+        return self.stop in _SUCCESSES
+
+    @property
+    def message(self) -> str:
+        """Return why the run ended, in words."""
+        return self.stop.value
 
     @property
     def violation(self) -> float:
@@ -295,14 +325,14 @@ class Result:
         return {} if self.standing is None else self.standing.multipliers
 
     def rows(self) -> list[tuple[str, str]]:
-        """Return what :meth:`__repr__` prints, as (name, text) pairs."""
+        """Return what :meth:`table` prints, as (name, text) pairs."""
         goal = "lowest" if self.sense == "min" else "highest"
         rows = [
-            ("problem", self.problem or f"unnamed, {self.x.size} decisions"),
+            ("problem", self.problem or f"unnamed, {counted(self.x.size, 'decision')}"),
             ("solver", self.solver),
             ("stopped", stop_words(self.stop)),
-            ("F at the last point", _number(self.value)),
-            (f"{goal} F seen", _number(self.best_value)),
+            ("F at the last point", number(self.value)),
+            (f"{goal} F seen", number(self.best_value)),
             ("steps", f"{self.steps}"),
             ("queries", f"{self.queries} by the algorithm, {self.monitoring} to monitor it"),
             ("seconds", f"{self.seconds:.3g}"),
@@ -311,17 +341,26 @@ class Result:
         if self.given is not None:
             rows.insert(7, ("known before", self.given.origin))
         if self.standing is not None:
-            rows[3:5] = [("F at the point returned", _number(self.value)), *self.standing.rows()]
+            rows[3:5] = [("F at the point returned", number(self.value)), *self.standing.rows()]
         if self.failures:
             rows.insert(7, ("failed queries", f"{self.failures}"))
         if self.explanation:
             rows.append(("why this method", self.explanation))
         if self.certificate is not None:
             rows.append(("certificate", self.certificate.sentence))
+        elif self.uncertified:
+            rows.append(("certificate", self.uncertified))
         return rows
 
+    def table(self) -> str:
+        """Return the verdict and all there is to say of the run, in two columns."""
+        return f"{verdict(self)}\n{aligned(self.rows())}"
+
     def __repr__(self) -> str:
-        return aligned(self.rows())
+        return brief(self)
+
+    def _repr_html_(self) -> str:
+        return brief_page(self)
 
     @property
     def answers(self) -> Answers:
@@ -330,13 +369,14 @@ class Result:
             raise InvalidInput("result.answers: this result knows none: expected that of a study; use study.result()")
         return as_table(self.told, self.given, self.known)
 
-    def what_if(self, leader: Leader, *, sense: Sense | None = None) -> Expectation:
+    def what_if(self, leader: Leader, *, sense: AnySense | None = None) -> Expectation:
         """Return the decision and cost that the answers so far lead one to expect under another cost; no query."""
         from pzos.methods.expecting import expected
 
         instance_of(Leader, "a Leader", "e.g. pzos.leader_from_functions(...)").require("what_if", "leader", leader)
         task = self._task()
-        return expected(replace(task, known=replace(task.known, leader=leader, sense=sense or task.known.sense)))
+        wanted = task.known.sense if sense is None else as_sense("what_if", sense)
+        return expected(replace(task, known=replace(task.known, leader=leader, sense=wanted)))
 
     def sensitivity(self, parameters: Iterable[str] | None = None, *, change: float = 0.1) -> Sensitivity:
         """Return what each parameter of the leader does to the best cost: to first order, and re-optimised; no query.
@@ -396,7 +436,3 @@ class Result:
 def stop_words(stop: Stop) -> str:
     """Return why a run ended, by its name and in words."""
     return f"{stop.name.lower()}: {stop.value}"
-
-
-def _number(value: float) -> str:
-    return "not known (it was not queried)" if value != value else f"{value:.8g}"

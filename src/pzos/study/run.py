@@ -20,6 +20,7 @@ from typing import Any
 from pzos.answers.oracle import Oracle
 from pzos.base.errors import InvalidAnswer, MissingExtra
 from pzos.base.types import Query, Response
+from pzos.methods.solver import Stop
 from pzos.study.result import Record, Result
 from pzos.study.study import Study
 
@@ -27,6 +28,7 @@ from pzos.study.study import Study
 logger = logging.getLogger("pzos")
 logger.addHandler(logging.NullHandler())
 _REFRESH_SECONDS = 0.1
+Callback = Callable[[Record], object]
 
 
 class CtrlC:
@@ -120,14 +122,24 @@ def _one_by_one(
 
 
 def drive(
-    study: Study, oracle: Oracle, *, progress: bool | None = None, workers: Callable[[], int] = lambda: 1
+    study: Study,
+    oracle: Oracle,
+    *,
+    progress: bool | None = None,
+    workers: Callable[[], int] = lambda: 1,
+    callback: Callback | None = None,
 ) -> Result:
-    """Exhaust :func:`iterate` and return the result; Ctrl-C ends the study where it is."""
+    """Exhaust :func:`iterate` and return the result; Ctrl-C ends the study where it is, and so does ``callback``.
+
+    It hears of every step by its record, and ends the study by returning True or raising StopIteration.
+    """
     logger.debug("start: %s, %r, %r", study.known.name or "unnamed problem", study.solver, study.limits)
     with CtrlC() as ctrl_c:
         try:
-            for _ in watched(_records(study, oracle, ctrl_c, workers), study, progress):
-                pass
+            for record in watched(_records(study, oracle, ctrl_c, workers), study, progress):
+                if callback is not None and _ends(callback, record):
+                    study.interrupt(Stop.CALLBACK)
+                    break
         except KeyboardInterrupt:
             ctrl_c.heard = True
             study.interrupt()
@@ -136,6 +148,13 @@ def drive(
         "%s after %d steps and %d queries: F = %.8g", result.stop.value, result.steps, result.queries, result.value
     )
     return result
+
+
+def _ends(callback: Callback, record: Record) -> bool:
+    try:
+        return callback(record) is True
+    except StopIteration:
+        return True
 
 
 def watched(records: Iterator[Record], study: Study, progress: bool | None) -> Iterator[Record]:

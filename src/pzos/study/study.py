@@ -56,7 +56,8 @@ class Study(Boundary):
     9
 
     ``monitor`` asks one further query per step where the solver itself does not learn F at its iterate, and one
-    at the end; those are counted apart. Without any limit a study ends after 1000 steps. ``answers`` are known before
+    at the end; those are counted apart, and against ``queries`` too, which is all that is paid for. Without any limit a
+    study ends after 1000 steps. ``answers`` are known before
     the first query, to a solver that can use them. With ``order="told"`` a query is to be had at any time
     (:meth:`ask_one`), from a solver that can propose; any other waits for its batches.
     """
@@ -177,13 +178,21 @@ class Study(Boundary):
         self._stop = self._stop or self._limit_reached()
         if self._stop is None:
             plan, budget = self.solver.ask(self.task, self.state), self.limits.queries
-            if budget is None or self.queries + len(plan.points) <= budget:
+            if budget is None:
                 return plan
-            rest = plan.first(budget - self.queries)
+            left, price = budget - self.queries - self.monitoring, self._price_of(plan)
+            if price <= left:
+                return plan
+            rest = plan.first(left - (price - len(plan.points)))
             if rest is not None:
                 return rest
             self._stop = Stop.QUERIES
         return None
+
+    def _price_of(self, plan: Plan) -> int:
+        """Return how many queries a step takes, with the one at the end where the solver leaves F there unknown."""
+        last = self.monitor and self._step > 0 and self._missing_final_value()
+        return len(self._batch_of(plan)[0]) + last
 
     def _limit_reached(self) -> Stop | None:
         limits = self.limits
@@ -220,8 +229,9 @@ class Study(Boundary):
 
     def _close_study(self) -> None:
         """End the study; with monitoring, first ask for F at the last iterate if no answer told it."""
-        self._plan = None
-        if self.monitor and self._stop is not Stop.INTERRUPTED and self._missing_final_value():
+        self._plan, budget = None, self.limits.queries
+        affordable = budget is None or self.queries + self.monitoring < budget
+        if self.monitor and affordable and self._stop is not Stop.INTERRUPTED and self._missing_final_value():
             self.state.x.setflags(write=False)
             self._set_open([Query(self._step, 0, self.state.x, Purpose.MONITOR)])
         else:
@@ -512,13 +522,13 @@ class Study(Boundary):
 
     # ---- result -------------------------------------------------------------------------------------------
 
-    def interrupt(self) -> None:
+    def interrupt(self, stop: Stop = Stop.INTERRUPTED) -> None:
         """End the study here, as on Ctrl-C; answers of the open batch are counted, but not used."""
         if self._finished:
             return
         answered, self.queries, self.monitoring = self._answered()
         self._ledger.close(tuple(query.purpose for query in answered if query.purpose is not Purpose.MONITOR))
-        self._stop = Stop.INTERRUPTED
+        self._stop = stop
         self._finished = True
         self._set_open([])
 

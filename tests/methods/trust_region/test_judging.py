@@ -71,7 +71,7 @@ def test_a_wild_answer_is_asked_once_more_and_replaced():
 
     mistyped.calls = 0
     result = solved(mistyped, 60)
-    assert "1 answers were wrong" in result.explanation
+    assert "1 answer proved wrong" in result.explanation
     clean = solved(smooth, 60)
     start, best = true_cost(np.zeros(4)), true_cost(clean.x)
     assert (true_cost(result.x) - best) / (start - best) < 1e-3

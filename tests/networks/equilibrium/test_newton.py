@@ -22,12 +22,15 @@ from pzos.networks.equilibrium.paths import Paths, new_marks
 def path_sets(pairs: list[list[tuple[list[int], float]]], toll: float = 0.0) -> Paths:
     """Return path sets from (links, flow) per path and pair; link 1 has a fixed cost."""
     flat = [path for pair in pairs for path in pair]
+    ends = np.cumsum([0] + [len(links) for links, _ in flat])
     return Paths(
         np.cumsum([0] + [len(pair) for pair in pairs]),
-        np.cumsum([0] + [len(links) for links, _ in flat]),
-        np.array([link for links, _ in flat for link in links], dtype=np.uint32),
+        ends[:-1].copy(),
+        ends[1:].copy(),
+        np.array([link for links, _ in flat for link in links], dtype=np.uint16),
         np.array([flow for _, flow in flat]),
         np.array([toll * links.count(1) for links, _ in flat]),
+        ends[-1:].copy(),
     )
 
 
@@ -65,7 +68,7 @@ def test_swaps_keep_demand_and_bounds_and_do_what_they_say_to_the_links(part: fl
     amount = np.where(part > 0, swaps.upper, -swaps.lower) * part
 
     def loads() -> np.ndarray:
-        return np.bincount(paths.pool, np.repeat(paths.flow, np.diff(paths.start)), 5)
+        return np.bincount(paths.pool, np.repeat(paths.flow, paths.stop - paths.start), 5)
 
     before, demand = loads(), np.add.reduceat(paths.flow, paths.first[:-1])
     expected = np.zeros(5)

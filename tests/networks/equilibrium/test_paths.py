@@ -9,85 +9,110 @@ from hypothesis import given, settings, strategies as st
 from pzos.networks import Network
 from pzos.networks.equilibrium.paths import (
     Paths,
+    Trees,
     add_up,
     new_marks,
     no_paths,
+    nothing_known,
     out_of_reach,
     pairs_with_choice,
     price,
     sweep,
     with_room,
 )
-from pzos.networks.equilibrium.trees import tree_space
+from pzos.networks.equilibrium.trees import grow_tree, tree_space
 from pzos.networks.latency import FLOW, TIME, refresh
 from roads import braess, road_networks
 
 
-def priced(network: Network, paths: Paths, state: np.ndarray) -> tuple[Paths, float, int]:
+def priced(network: Network, paths: Paths, trees: Trees, state: np.ndarray, shift: float = -1.0) -> tuple[Paths, float]:
     """Price path sets at the times of ``state``; one class, no tolls."""
     ready = network.prepared
     cost, potential = state[:, TIME].reshape(1, -1).copy(), np.zeros((1, network.nodes))
-    space = tree_space(network.nodes)
-    return price(ready.graph, ready.trips, np.zeros_like(cost), cost, state, potential, paths, space)
+    space, marks = tree_space(network.nodes), new_marks(network.links)
+    fixed = np.zeros_like(cost)
+    return price(
+        ready.graph, ready.trips, fixed, cost, state, potential, paths, trees, space, ready.law, marks, True, shift
+    )
 
 
-def start(network: Network) -> tuple[Paths, np.ndarray]:
-    """Return the shortest paths at free flow, loaded with the whole demand."""
-    state = np.zeros((network.links, 3))
-    refresh(network.prepared.law, state)
-    pairs = network.prepared.trips.demand.size
-    paths, _, added = priced(network, no_paths(pairs, pairs, 0), state)
-    assert added == pairs
-    paths.flow[:pairs] = network.prepared.trips.demand
+def start(network: Network) -> tuple[Paths, Trees, np.ndarray]:
+    """Return the shortest paths at free flow, loaded with the whole demand, and the trees."""
+    ready, state = network.prepared, np.zeros((network.links, 3))
+    refresh(ready.law, state)
+    paths, trees = nothing_known(ready.graph, ready.trips)
+    space, still = tree_space(network.nodes), np.zeros(network.nodes)
+    for group, origin in enumerate(ready.trips.origin):
+        trees.size[group] = grow_tree(origin, ready.graph, state[:, TIME].copy(), still, space)
+        trees.links[group] = space.order
+    paths, _ = priced(network, paths, trees, state)
+    pairs = ready.trips.demand.size
+    assert paths.first.tolist() == list(range(pairs + 1))
+    paths.flow[:pairs] = ready.trips.demand
     add_up(paths, state)
-    refresh(network.prepared.law, state)
-    return paths, state
+    refresh(ready.law, state)
+    return paths, trees, state
 
 
-def test_room_grows_and_keeps_what_is_there() -> None:
-    paths = no_paths(2, 1, 2)
-    paths.start[1], paths.pool[:2], paths.flow[0], paths.fixed[0] = 2, (7, 9), 3.0, 0.5
-    same = with_room(paths, 1, 0, 0)
-    assert same.pool is paths.pool or np.shares_memory(same.pool, paths.pool)
-    more = with_room(paths, 1, 4, 10)
-    assert (more.flow.size, more.start.size, more.pool.size) == (5, 6, 13)
-    assert more.pool[:2].tolist() == [7, 9]
-    assert (more.flow[0], more.fixed[0], more.start[1]) == (3.0, 0.5, 2)
+def links_of(paths: Paths, path: int) -> list[int]:
+    return paths.pool[paths.start[path] : paths.stop[path]].tolist()
+
+
+def test_a_pool_grows_and_keeps_what_is_used() -> None:
+    done, rest = (no_paths(2, 2, np.empty(6, np.uint16)) for _ in range(2))
+    rest = rest._replace(pool=done.pool)
+    done.pool[:6] = 7, 9, 1, 2, 3, 4
+    done.start[0], done.stop[0], done.flow[0], done.filled[0] = 4, 6, 3.0, 6
+    rest.start[:2], rest.stop[:2], rest.first[:] = (2, 0), (4, 2), (0, 1, 2)
+    same, _ = with_room(done, 1, rest, 1, 0)
+    assert np.shares_memory(same.pool, done.pool)
+    more, others = with_room(done, 1, rest, 1, 10)
+    assert more.pool.size == 2 * 4 + 10
+    assert np.shares_memory(more.pool, others.pool)
+    assert (links_of(more, 0), links_of(others, 1)) == ([3, 4], [7, 9])  # the path that is listed already is dropped
+    assert (more.flow[0], more.filled[0]) == (3.0, 4)
 
 
 def test_pricing_finds_the_new_shortest_path_of_braess_and_the_excess() -> None:
     network = braess()
-    paths, state = start(network)
-    assert paths.start[1] == 3  # by the short cut
+    paths, trees, state = start(network)
+    assert len(links_of(paths, 0)) == 3  # by the short cut
     # All six by the short cut: 60 + 16 + 60 = 136; the outer ways cost 60 + 50 = 110.
-    more, excess, added = priced(network, paths, state)
-    assert added == 1
+    more, excess = priced(network, paths, trees, state)
     assert excess == pytest.approx(6 * (136.0 - 110.0))
     assert more.first.tolist() == [0, 2]
     assert more.flow[:2].tolist() == [6.0, 0.0]
-    assert more.start[2] - more.start[1] == 2
+    assert len(links_of(more, 1)) == 2
     assert pairs_with_choice(more).tolist() == [0]
     assert pairs_with_choice(paths).size == 0
 
 
 def test_pricing_drops_empty_paths_that_are_far_from_shortest() -> None:
     network = braess()
-    paths, state = start(network)
-    more, _, _ = priced(network, paths, state)
+    paths, trees, state = start(network)
+    more, _ = priced(network, paths, trees, state)
     more.flow[:2] = 0.0, 6.0  # leave the short cut empty, and load one outer way
     add_up(more, state)
     refresh(network.prepared.law, state)
-    again, _, added = priced(network, more, state)
-    kept = [again.start[k + 1] - again.start[k] for k in range(again.first[1])]
-    assert again.flow[: again.first[1]].sum() == 6.0
-    assert added == 1
-    assert kept[0] == 2  # the loaded path comes first; what follows is shortest now
+    again, _ = priced(network, more, trees, state)
+    assert again.flow[: again.first[1]].tolist() == [6.0, 0.0]
+    assert len(links_of(again, 0)) == 2  # the loaded path comes first; what follows is shortest now
+
+
+def test_shifting_moves_flow_while_it_prices() -> None:
+    network = braess()
+    paths, trees, state = start(network)
+    still, _ = priced(network, paths, trees, state.copy())
+    moved, _ = priced(network, paths, trees, state, 0.0)
+    assert still.flow[:2].tolist() == [6.0, 0.0]
+    assert moved.flow[:2].sum() == pytest.approx(6.0)
+    assert moved.flow[1] > 0.0
 
 
 @settings(max_examples=30, deadline=None)
 @given(road_networks())
 def test_sweeps_keep_the_demand_and_lower_the_objective(network: Network) -> None:
-    paths, state = start(network)
+    paths, trees, state = start(network)
     marks, trips = new_marks(network.links), network.prepared.trips
     order = network.prepared.order
 
@@ -97,7 +122,7 @@ def test_sweeps_keep_the_demand_and_lower_the_objective(network: Network) -> Non
         return float(network.latency.integral(flow).sum())
 
     for _ in range(3):
-        paths, _, _ = priced(network, paths, state)
+        paths, _ = priced(network, paths, trees, state)
         before = objective()
         sweep(pairs_with_choice(paths), paths, 0.0, network.prepared.law, state, marks)
         carried = [paths.flow[paths.first[i] : paths.first[i + 1]].sum() for i in range(trips.demand.size)]
@@ -111,21 +136,20 @@ def test_sweeps_keep_the_demand_and_lower_the_objective(network: Network) -> Non
 
 def test_one_sweep_meets_the_costs_of_two_straight_roads() -> None:
     network = braess()
-    paths, state = start(network)
-    paths, _, _ = priced(network, paths, state)
+    paths, trees, state = start(network)
+    paths, _ = priced(network, paths, trees, state)
     found = sweep(np.array([0]), paths, 0.0, network.prepared.law, state, new_marks(5))
     assert found == pytest.approx(6 * 26.0)
     # One Newton step is exact for straight roads: 10 v + (10 + v) = 50 + (6 - v) on what only one of them uses.
-    time, short = state[:, TIME], paths.pool[paths.start[0] : paths.start[1]]
-    outer = paths.pool[paths.start[1] : paths.start[2]]
+    time, short, outer = state[:, TIME], links_of(paths, 0), links_of(paths, 1)
     assert time[short].sum() == pytest.approx(time[outer].sum())
     assert paths.flow[:2].sum() == pytest.approx(6.0)
 
 
 def test_differences_below_the_tolerance_are_left_alone() -> None:
     network = braess()
-    paths, state = start(network)
-    paths, _, _ = priced(network, paths, state)
+    paths, trees, state = start(network)
+    paths, _ = priced(network, paths, trees, state)
     before = paths.flow.copy()
     sweep(np.array([0]), paths, 1.0, network.prepared.law, state, new_marks(5))
     np.testing.assert_array_equal(paths.flow[:2], before[:2])

@@ -8,7 +8,7 @@ from hypothesis import given, settings, strategies as st
 from scipy.sparse.csgraph import bellman_ford
 
 from pzos.networks import Network
-from pzos.networks.equilibrium.trees import Graph, find_potential, grow_tree, tree_space
+from pzos.networks.equilibrium.trees import Graph, find_potential, grow_tree, mend_tree, tree_space
 from pzos.networks.gap import sparse_graph
 from roads import road_networks
 
@@ -95,3 +95,23 @@ def test_potentials_make_reduced_costs_nonnegative() -> None:
     assert (cost + potential[tail] - potential[head]).min() >= -1e-12
     assert find_potential(graph, np.abs(cost), potential, np.empty(8, np.int32)) == -1
     assert not potential.any()  # nonnegative costs need none
+
+
+@settings(max_examples=40, deadline=None)
+@given(road_networks(), st.randoms(use_true_random=False))
+def test_a_mended_tree_is_as_short_as_a_new_one(network: Network, luck) -> None:
+    graph, _ = graph_of(network, 1)
+    still, space, fresh = np.zeros(network.nodes), tree_space(network.nodes), tree_space(network.nodes)
+    count = grow_tree(0, graph, np.ones(network.links), still, space)
+    links = space.order.copy()
+    for _ in range(3):
+        cost = np.array([luck.choice([0.0, 0.5, 1.0, 3.0]) for _ in range(network.links)])
+        mend_tree(0, graph, cost, links, count, space)
+        assert grow_tree(0, graph, cost, still, fresh) == count
+        np.testing.assert_array_equal(space.distance, fresh.distance)
+        reached = {0}
+        for link in links[:count]:  # an order from the origin, and the tree itself
+            assert graph.tail[link] in reached
+            assert space.into[graph.head[link]] == link
+            reached.add(int(graph.head[link]))
+        assert len(reached) == count + 1

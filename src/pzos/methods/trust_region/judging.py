@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from pzos.base.checks import counted
 from pzos.base.types import LeaderValue, Vector, dot
 from pzos.methods.response_model.fit import Shape
 from pzos.methods.solver import Task, Told
@@ -273,7 +274,7 @@ def findings(state: RegionState) -> str:
         asked = "" if state.exact is None else ", as far as one query beside another tells"
         said.append(f"the followers repeat themselves{asked}")
     if state.wrong:
-        said.append(f"{state.wrong} answers were wrong when asked for once more, and replaced")
+        said.append(f"{counted(state.wrong, 'answer')} proved wrong when asked for once more, and replaced")
     if not history.answers.std(axis=0).any():
         said.append("the answers did not move at all")
     ratio = float(history.sizes.max() / history.sizes.min())
@@ -284,5 +285,5 @@ def findings(state: RegionState) -> str:
     if state.groups:
         said.append(f"decisions were moved together, in up to {len(state.groups)} groups")
     if state.looks:
-        said.append(f"{state.looks} queries looked far away")
+        said.append(f"{counted(state.looks, 'query')} looked far away")
     return "found out on the way: " + "; ".join(said)

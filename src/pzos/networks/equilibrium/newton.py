@@ -63,11 +63,11 @@ def _code(link: Any) -> Any:
 @compiled
 def path_codes(pairs: Long, paths: Paths, state: Matrix, prices: Vector, codes: Long) -> None:
     """Write cost and code (the sum of the codes of its links) of every path of the listed pairs."""
-    first, start, pool, _, fixed = paths
+    first, start, stop, pool, _, fixed, _ = paths
     for pair in pairs:
         for path in range(first[pair], first[pair + 1]):
             time, code = fixed[path], 0
-            for k in range(start[path], start[path + 1]):
+            for k in range(start[path], stop[path]):
                 link = np.int64(pool[k])
                 time += state[link, TIME]
                 code += _code(link)
@@ -76,17 +76,18 @@ def path_codes(pairs: Long, paths: Paths, state: Matrix, prices: Vector, codes: 
 
 @inlined
 def _nearest(
-    path: int, low: int, high: int, full: int, start: Long, pool: Pool, flow: Vector, on_path: Long, mark: int
-) -> int:
+    path: int, low: int, high: int, full: int, start: Long, stop: Long, pool: Pool, flow: Vector, on_path: Long,
+    mark: int
+) -> int:  # fmt: skip
     """Return the path with the most links in common, of those of the pair low .. high that carry more flow."""
-    stamp(start[path], start[path + 1], pool, on_path, mark)
+    stamp(start[path], stop[path], pool, on_path, mark)
     nearest, fewest = full, np.int64(1 << 60)
     for other in range(low, high):
         ahead = flow[other] > flow[path] or (flow[other] == flow[path] and other < path)
         if other == path or flow[other] <= 0.0 or not (ahead or other == full):
             continue
-        apart = start[path + 1] - start[path] + start[other + 1] - start[other]
-        for k in range(start[other], start[other + 1]):
+        apart = stop[path] - start[path] + stop[other] - start[other]
+        for k in range(start[other], stop[other]):
             if on_path[pool[k]] == mark:
                 apart -= 2
         if apart < fewest:
@@ -104,7 +105,7 @@ def list_exchanges(
     what their fixed costs differ by. In the difference of two paths' codes the links that both use cancel; an exchange
     and its opposite get one key and two signs, classes have keys of their own.
     """
-    first, start, pool, flow, fixed = paths
+    first, start, stop, pool, flow, fixed, _ = paths
     on_path, _, last = marks
     size, widest = 0, 0
     for pair in pairs:
@@ -125,7 +126,7 @@ def list_exchanges(
             other = full
             if high - low > 2:
                 mark += 1
-                other = _nearest(path, low, high, full, start, pool, flow, on_path, mark)
+                other = _nearest(path, low, high, full, start, stop, pool, flow, on_path, mark)
             code = codes[path] - codes[other]
             sign[count] = 1.0 if code > 0 else -1.0
             key[count] = abs(code) ^ (np.int64(kind[pair]) * -7046029254386353131)
@@ -176,22 +177,22 @@ def _one_sided(begin: int, end: int, pool: Pool, marks: Long, mark: int, own: Po
 def bundle(exchanges: Exchanges, key: Long, differ: Vector, paths: Paths, marks: Marks) -> Swaps:
     """Bundle the exchanges with equal keys into swaps, and write their numbers into ``exchanges.swap``."""
     path_of, other_of, swap, sign, most, back = exchanges
-    _, start, pool, _, _ = paths
+    _, start, stop, pool, _, _, _ = paths
     on_plus, on_minus, last = marks
     leader = _number(key, swap)
     count, room = leader.size, 0
     for j in leader:
-        room += start[path_of[j] + 1] - start[path_of[j]] + start[other_of[j] + 1] - start[other_of[j]]
+        room += stop[path_of[j]] - start[path_of[j]] + stop[other_of[j]] - start[other_of[j]]
     begin, middle, own = np.zeros(count + 1, np.int64), np.empty(count, np.int64), np.empty(room, np.uint32)
     fixed, lower, upper, mark = np.empty(count), np.zeros(count), np.zeros(count), last[0]
     for s in range(count):
         j = leader[s]
         plus, minus = (path_of[j], other_of[j]) if sign[j] > 0.0 else (other_of[j], path_of[j])
         mark += 1
-        stamp(start[plus], start[plus + 1], pool, on_plus, mark)
-        stamp(start[minus], start[minus + 1], pool, on_minus, mark)
-        middle[s] = _one_sided(start[plus], start[plus + 1], pool, on_minus, mark, own, begin[s])
-        begin[s + 1] = _one_sided(start[minus], start[minus + 1], pool, on_plus, mark, own, middle[s])
+        stamp(start[plus], stop[plus], pool, on_plus, mark)
+        stamp(start[minus], stop[minus], pool, on_minus, mark)
+        middle[s] = _one_sided(start[plus], stop[plus], pool, on_minus, mark, own, begin[s])
+        begin[s + 1] = _one_sided(start[minus], stop[minus], pool, on_plus, mark, own, middle[s])
         fixed[s] = differ[j]
     last[0] = mark
     for j in range(swap.size):

@@ -1,8 +1,9 @@
 """The path sets of all origin-destination pairs: priced and completed by shortest paths, and swept to equilibrium.
 
-Paths lie one after the other in a pool of link numbers, in the order of the pairs, and the pool is rebuilt in
-every round: no holes, and sweeps read memory from front to back. Tuples of arrays are unpacked at the top of
-every compiled function, since reading an array out of a tuple inside a loop costs more than the work itself.
+Paths lie in a pool of link numbers, which only grows: a round lists the paths anew, in the order of the pairs, and
+copies no links. The pool's numbers are as short as the network allows, and its unused end is never touched, so that it
+takes no memory. Tuples of arrays are unpacked at the top of every compiled function, since reading an array out of a
+tuple inside a loop costs more than the work itself.
 
 A sweep moves flow, within each pair, from every dearer path to the cheapest one. The amount moved is (difference of
 the two costs) / (sum of the slopes on the links that only one of them uses), one Newton step on the Beckmann objective
@@ -18,12 +19,13 @@ import numpy.typing as npt
 
 from pzos.base.types import Matrix, Vector
 from pzos.games._compile import compiled, inlined
-from pzos.networks.equilibrium.trees import Graph, Long, Short, TreeSpace, grow_tree, tree_space
+from pzos.networks.equilibrium.trees import Graph, Long, Short, TreeSpace, grow_tree, mend_tree, tree_space
 from pzos.networks.latency import FLOW, SLOPE, TIME, Law, latency
 
-Pool = npt.NDArray[np.uint32]
+Pool = npt.NDArray[np.uint16] | npt.NDArray[np.uint32]
 
 _SAME = 4e-16
+_ROOM = 256  # links per pair that a pool is made for; memory that is never touched costs nothing
 _KEEP = 1e-4  # empty paths this close to the shortest stay: many are wanted again in the next round
 
 
@@ -54,47 +56,70 @@ def out_of_reach(graph: Graph, trips: Trips) -> Long:
 
 
 class Paths(NamedTuple):
-    """Pair i has the paths first[i] .. first[i + 1]; path p the links pool[start[p] .. start[p + 1]].
+    """Pair i has the paths first[i] .. first[i + 1]; path p the links pool[start[p] .. stop[p]].
 
-    ``fixed`` is the part of a path's cost that does not depend on flow (tolls in units of time, weights).
+    ``fixed`` is the part of a path's cost that does not depend on flow (tolls in units of time, weights); ``filled``
+    is how much of the pool is in use.
     """
 
     first: Long
     start: Long
+    stop: Long
     pool: Pool
     flow: Vector
     fixed: Vector
+    filled: Long
 
 
 @compiled
-def no_paths(pairs: int, paths: int, links: int) -> Paths:
-    """Allocate empty path sets with room for so many paths and so many links in all of them."""
+def no_paths(pairs: int, paths: int, pool: Pool) -> Paths:
+    """Allocate empty path sets with room for so many paths, over a pool that is empty or holds other paths too."""
     return Paths(
         np.zeros(pairs + 1, np.int64),
-        np.zeros(paths + 1, np.int64),
-        np.empty(links, np.uint32),
+        np.empty(paths, np.int64),
+        np.empty(paths, np.int64),
+        pool,
         np.empty(paths),
         np.empty(paths),
+        np.zeros(1, np.int64),
     )
 
 
 @compiled
-def with_room(paths: Paths, used: int, more_paths: int, more_links: int) -> Paths:
-    """Return the same path sets with room for so many more paths and links behind the first ``used``."""
-    first, start, pool, flow, fixed = paths
-    filled = start[used]
-    if filled + more_links > pool.size:
-        pool = np.empty(filled + filled // 2 + more_links, np.uint32)
-        for k in range(filled):  # a slice assignment would drag in half of numba's string code
-            pool[k] = paths.pool[k]
-    if used + more_paths > flow.size:
-        room = used + used // 2 + more_paths
-        flow, fixed, start = np.empty(room), np.empty(room), np.zeros(room + 1, np.int64)
-        for path in range(used):
-            start[path + 1] = paths.start[path + 1]
-            flow[path] = paths.flow[path]
-            fixed[path] = paths.fixed[path]
-    return Paths(first, start, pool, flow, fixed)
+def with_room(paths: Paths, used: int, others: Paths, done: int, links: int) -> tuple[Paths, Paths]:
+    """Return the same path sets over a pool with room for so many more links.
+
+    A pool that is too small is replaced: the first ``used`` of ``paths`` and those of ``others`` from ``done`` on are
+    copied, and what else lay there is dropped.
+    """
+    if paths.filled[0] + links <= paths.pool.size:
+        return paths, others
+    live = 0
+    for path in range(used):
+        live += paths.stop[path] - paths.start[path]
+    for path in range(done, others.first[others.first.size - 1]):
+        live += others.stop[path] - others.start[path]
+    pool = np.empty(2 * live + links, paths.pool.dtype)
+    end = _copied(paths, 0, used, pool, 0)
+    end = _copied(others, done, others.first[others.first.size - 1], pool, end)
+    first, start, stop, _, flow, fixed, filled = paths
+    filled[0] = end
+    return Paths(first, start, stop, pool, flow, fixed, filled), Paths(
+        others.first, others.start, others.stop, pool, others.flow, others.fixed, filled
+    )
+
+
+@compiled
+def _copied(paths: Paths, low: int, high: int, pool: Pool, end: int) -> int:
+    """Copy the links of the paths low .. high to the end of another pool, where they are from now on."""
+    _, start, stop, old, _, _, _ = paths
+    for path in range(low, high):
+        begin = end
+        for k in range(start[path], stop[path]):
+            pool[end] = old[k]
+            end += 1
+        start[path], stop[path] = begin, end
+    return end
 
 
 @inlined
@@ -123,77 +148,53 @@ def trace(
 
 
 @compiled
-def _rebuild(
+def _list_anew(
     low: int, high: int, origin: int, used: int, trips: Trips, graph: Graph, fixed: Vector, state: Matrix,
-    old: Paths, new: Paths, space: TreeSpace
+    old: Paths, new: Paths, space: TreeSpace, choice: Long
 ) -> tuple[int, float, int]:  # fmt: skip
-    """Carry the used paths of the pairs of one group over, add missing shortest ones; (count, excess, added)."""
-    old_first, old_start, old_pool, old_flow, old_fixed = old
-    first, start, pool, flow, path_fixed = new
+    """Carry the used paths of the pairs of one group over, add missing shortest ones.
+
+    Returns the number of paths listed, the excess cost found, and the number of pairs with several paths, which are
+    written into ``choice``.
+    """
+    old_first, old_start, old_stop, _, old_flow, old_fixed, _ = old
+    first, start, stop, pool, flow, path_fixed, filled = new
     tail, into, distance, destination = graph.tail, space.into, space.distance, trips.destination
-    excess, added, slack = 0.0, 0, _SAME * tail.size
+    excess, several, slack, end = 0.0, 0, _SAME * tail.size, filled[0]
     for pair in range(low, high):
         shortest, cheapest = distance[destination[pair]], np.inf
         for path in range(old_first[pair], old_first[pair + 1]):
-            begin, stop = old_start[path], old_start[path + 1]
-            cost = along(begin, stop, old_pool, state, TIME) + old_fixed[path]
+            begin, finish = old_start[path], old_stop[path]
+            cost = along(begin, finish, pool, state, TIME) + old_fixed[path]
             if old_flow[path] <= 0.0 and cost > shortest + _KEEP * abs(shortest):
                 continue
             cheapest = min(cheapest, cost)
             excess += old_flow[path] * (cost - shortest)
-            end = start[used]
-            for k in range(begin, stop):
-                pool[end] = old_pool[k]
-                end += 1
-            flow[used], path_fixed[used] = old_flow[path], old_fixed[path]
+            start[used], stop[used], flow[used], path_fixed[used] = begin, finish, old_flow[path], old_fixed[path]
             used += 1
-            start[used] = end
         if cheapest - shortest > slack * abs(shortest):
-            end, extra = trace(origin, destination[pair], tail, into, fixed, start[used], pool)
-            flow[used], path_fixed[used] = 0.0, extra
-            used += 1
-            added += 1
             start[used] = end
+            end, path_fixed[used] = trace(origin, destination[pair], tail, into, fixed, end, pool)
+            stop[used], flow[used] = end, 0.0
+            used += 1
         first[pair + 1] = used
-    return used, excess, added
-
-
-@compiled
-def price(
-    graph: Graph, trips: Trips, fixed: Matrix, cost: Matrix, state: Matrix, potential: Matrix, old: Paths,
-    space: TreeSpace
-) -> tuple[Paths, float, int]:  # fmt: skip
-    """One round of column generation at frozen costs.
-
-    ``cost`` holds one row per class. Returns the path sets with the empty paths dropped that are far from shortest
-    and the missing shortest paths added with no flow, the total excess cost (the numerator of the relative gap),
-    and the number added.
-    """
-    new = no_paths(trips.demand.size, old.flow.size, old.pool.size)
-    used, excess, added, longest = 0, 0.0, 0, graph.first_out.size
-    for group in range(trips.origin.size):
-        kind, origin = trips.group_class[group], trips.origin[group]
-        grow_tree(origin, graph, cost[kind], potential[kind], space)
-        low, high = trips.first[group], trips.first[group + 1]
-        known = old.first[high] - old.first[low]
-        filled = old.start[old.first[high]] - old.start[old.first[low]]
-        new = with_room(new, used, known + high - low, filled + (high - low) * longest)
-        used, more, fresh = _rebuild(low, high, origin, used, trips, graph, fixed[kind], state, old, new, space)
-        excess += more
-        added += fresh
-    return new, excess, added
+        if used - first[pair] > 1:
+            choice[several] = pair
+            several += 1
+    filled[0] = end
+    return used, excess, several
 
 
 @compiled
 def add_up(paths: Paths, state: Matrix) -> None:
     """Set the link flows to the sums of the path flows, in the order of the paths: the same bits always."""
-    first, start, pool, flow, _ = paths
+    first, start, stop, pool, flow, _, _ = paths
     for link in range(state.shape[0]):
         state[link, FLOW] = 0.0
     for path in range(first[first.size - 1]):
         amount = flow[path]
         if amount > 0.0:
-            for k in range(start[path], start[path + 1]):
+            for k in range(start[path], stop[path]):
                 state[pool[k], FLOW] += amount
 
 
@@ -261,7 +262,7 @@ def sweep(pairs: Long, paths: Paths, tolerance: float, law: Law, state: Matrix, 
 
     Differences of less than ``tolerance`` times the cost are left alone.
     """
-    first, start, pool, path_flow, fixed = paths
+    first, start, stop, pool, path_flow, fixed, _ = paths
     on_best, on_other, last = marks
     kind, coefficient, cost, slope = law
     excess, mark = 0.0, last[0]
@@ -269,18 +270,18 @@ def sweep(pairs: Long, paths: Paths, tolerance: float, law: Law, state: Matrix, 
         low, high = first[pair], first[pair + 1]
         best, cheapest = low, np.inf
         for path in range(low, high):
-            price = along(start[path], start[path + 1], pool, state, TIME) + fixed[path]
+            price = along(start[path], stop[path], pool, state, TIME) + fixed[path]
             if price < cheapest:
                 best, cheapest = path, price
         mark += 1
-        of_best, begin, end = mark, start[best], start[best + 1]
+        of_best, begin, end = mark, start[best], stop[best]
         stamp(begin, end, pool, on_best, of_best)
         for path in range(low, high):
             flow = path_flow[path]
             if path == best or flow <= 0.0:
                 continue
             mark += 1
-            a, b = start[path], start[path + 1]
+            a, b = start[path], stop[path]
             stamp(a, b, pool, on_other, mark)
             time, rate = _apart(a, b, pool, on_best, of_best, state)
             best_time, best_rate = _apart(begin, end, pool, on_other, mark, state)
@@ -319,3 +320,95 @@ def pairs_with_choice(paths: Paths) -> Long:
             found[count] = pair
             count += 1
     return found[:count].copy()
+
+
+# ---- rounds ----------------------------------------------------------------------------------------------------------
+
+
+class Trees(NamedTuple):
+    """The tree of each group as it was last shortest: ``size`` of its ``links`` in an order from the origin."""
+
+    links: npt.NDArray[np.int32]
+    size: Long
+
+
+@compiled
+def price(
+    graph: Graph, trips: Trips, fixed: Matrix, cost: Matrix, state: Matrix, potential: Matrix, old: Paths,
+    trees: Trees, space: TreeSpace, law: Law, marks: Marks, mend: bool, shift: float
+) -> tuple[Paths, float]:  # fmt: skip
+    """One round of column generation.
+
+    ``cost`` holds one row per class; trees are mended if ``mend``, where no cost may be negative. Returns the path
+    sets with the empty paths dropped that are far from shortest and the missing shortest paths added with no flow, and
+    the total excess cost. With ``shift`` < 0 nothing moves, and the excess is the numerator of the relative gap;
+    otherwise each origin's flow is shifted as soon as its paths are known (differences below ``shift`` times the cost
+    apart), and the next origin meets the costs that this leaves.
+    """
+    pairs, longest = trips.demand.size, graph.first_out.size
+    new = no_paths(pairs, old.first[pairs] + pairs, old.pool)
+    new.filled[0] = old.filled[0]
+    choice = np.empty(pairs, np.int64)
+    used, excess = 0, 0.0
+    for group in range(trips.origin.size):
+        kind, origin = trips.group_class[group], trips.origin[group]
+        if shift >= 0.0:
+            for link in range(state.shape[0]):
+                cost[kind, link] = state[link, TIME] + fixed[kind, link]
+        if mend:
+            mend_tree(origin, graph, cost[kind], trees.links[group], trees.size[group], space)
+        else:
+            grow_tree(origin, graph, cost[kind], potential[kind], space)
+        low, high = trips.first[group], trips.first[group + 1]
+        new, old = with_room(new, used, old, old.first[low], (high - low) * longest)
+        used, more, several = _list_anew(
+            low, high, origin, used, trips, graph, fixed[kind], state, old, new, space, choice
+        )
+        excess += more
+        if shift >= 0.0:
+            sweep(choice[:several], new, shift, law, state, marks)
+    return new, excess
+
+
+def nothing_known(graph: Graph, trips: Trips) -> tuple[Paths, Trees]:
+    """Return empty path sets and trees, from which the solver starts cold."""
+    groups, nodes = trips.origin.size, graph.first_out.size - 1
+    kind = np.uint16 if graph.head.size <= np.iinfo(np.uint16).max else np.uint32
+    pool: Any = np.empty(_ROOM * trips.demand.size + nodes, kind)
+    trees = Trees(np.empty((groups, nodes), np.int32), np.zeros(groups, np.int64))
+    return no_paths(trips.demand.size, 0, pool), trees
+
+
+def known_from(paths: Paths, trees: Trees, trips: Trips, fixed: Matrix) -> tuple[Paths, Trees]:
+    """Return copies of path sets with their flow, priced by other ``fixed`` costs, and of trees: a warm start."""
+    count, filled = int(paths.first[-1]), int(paths.filled[0])
+    pool = np.empty_like(paths.pool)
+    pool[:filled] = paths.pool[:filled]
+    start, stop, flow = (paths.start[:count].copy(), paths.stop[:count].copy(), paths.flow[:count].copy())
+    again = Paths(paths.first.copy(), start, stop, pool, flow, np.empty(count), paths.filled.copy())
+    price_fixed(trips, again, fixed)
+    return again, Trees(trees.links.copy(), trees.size.copy())
+
+
+@compiled
+def price_fixed(trips: Trips, paths: Paths, fixed: Matrix) -> None:
+    """Write the part of the paths' costs that does not depend on flow."""
+    first, start, stop, pool, _, path_fixed, _ = paths
+    for pair in range(trips.demand.size):
+        extra = fixed[trips.pair_class[pair]]
+        for path in range(first[pair], first[pair + 1]):
+            path_fixed[path] = 0.0
+            for k in range(start[path], stop[path]):
+                path_fixed[path] += extra[pool[k]]
+
+
+@compiled
+def class_flows(trips: Trips, paths: Paths, classes: int, links: int) -> Matrix:
+    """Return the flow of each class (row) on each link (column)."""
+    first, start, stop, pool, flow, _, _ = paths
+    result = np.zeros((classes, links))
+    for pair in range(trips.demand.size):
+        for path in range(first[pair], first[pair + 1]):
+            for k in range(start[path], stop[path]):
+                result[trips.pair_class[pair], pool[k]] += flow[path]
+    return result

@@ -1,7 +1,7 @@
 """The equilibrium solver: a first loading, then rounds of column generation, sweeps and Newton steps.
 
-It always starts cold, so that its answer is a function of the network, the demand and the tolls alone, and it
-runs on one thread, so that it is the same bits everywhere.
+It starts cold, or from the paths of a given equilibrium: its answer is a function of the network, the demand, the
+tolls and that reference alone, the same bits everywhere.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from pzos.networks.equilibrium.newton import newton_step
 from pzos.networks.equilibrium.paths import (
     Marks,
     Paths,
+    Pool,
+    Trees,
     Trips,
     add_up,
     new_marks,
@@ -41,6 +43,7 @@ class Effort(NamedTuple):
     gap, and to ``late_drop`` times it once the gap is below ``newton_below``: from then on sweeps alternate with
     Newton steps, to a relative ``accuracy`` in at most ``passes`` of ``products`` conjugate-gradient iterations.
     A Newton step that leaves more than ``stall`` of the excess ends the round: new paths pay more than another one.
+    Above ``shift_above`` flow is shifted origin by origin while paths are found.
     """
 
     rounds: int = 400
@@ -50,9 +53,10 @@ class Effort(NamedTuple):
     late_drop: float = 0.001
     accuracy: float = 0.03
     products: int = 100
-    passes: int = 30
+    passes: int = 60
     newton_below: float = 1e-2
     stall: float = 0.5
+    shift_above: float = 1e-2
 
 
 class Equilibration(NamedTuple):
@@ -66,32 +70,39 @@ class Equilibration(NamedTuple):
     node: int
     kind: int
     into: Short
+    trees: Trees
 
 
 @compiled
-def _load(graph: Graph, trips: Trips, fixed: Matrix, law: Law, state: Matrix, space: TreeSpace) -> Paths:
+def _load(
+    graph: Graph, trips: Trips, fixed: Matrix, law: Law, state: Matrix, pool: Pool, trees: Trees, space: TreeSpace
+) -> Paths:
     """Put each pair on its shortest path, origin after origin, at the times the earlier origins have left.
 
     Costs below zero count as zero here: at free flow a subsidy may make a cycle negative that traffic then closes.
     """
-    tail, into, longest = graph.tail, space.into, graph.first_out.size
-    paths = no_paths(trips.demand.size, trips.demand.size, 16 * trips.demand.size)
+    tail, into, longest, pairs = graph.tail, space.into, graph.first_out.size, trips.demand.size
+    paths = no_paths(pairs, pairs, pool)
     still, cost = np.zeros(longest - 1), np.empty(tail.size)
     for group in range(trips.origin.size):
         extra, origin = fixed[trips.group_class[group]], trips.origin[group]
         for link in range(tail.size):
             cost[link] = max(state[link, TIME] + extra[link], 0.0)
-        grow_tree(origin, graph, cost, still, space)
+        trees.size[group] = grow_tree(origin, graph, cost, still, space)
+        for k in range(trees.size[group]):
+            trees.links[group, k] = space.order[k]
         low, high = trips.first[group], trips.first[group + 1]
-        paths = with_room(paths, low, high - low, (high - low) * longest)
-        first, start, pool, path_flow, path_fixed = paths
+        paths, _ = with_room(paths, low, paths, pairs, (high - low) * longest)
+        first, start, stop, pool, path_flow, path_fixed, filled = paths
+        end = filled[0]
         for pair in range(low, high):
             demand = trips.demand[pair]
-            end, more = trace(origin, trips.destination[pair], tail, into, extra, start[pair], pool)
-            path_flow[pair], path_fixed[pair] = demand, more
-            start[pair + 1], first[pair + 1] = end, pair + 1
+            start[pair] = end
+            end, path_fixed[pair] = trace(origin, trips.destination[pair], tail, into, extra, end, pool)
+            path_flow[pair], stop[pair], first[pair + 1] = demand, end, pair + 1
             for k in range(start[pair], end):
                 state[pool[k], FLOW] += demand
+        filled[0] = end
         refresh(law, state)
     return paths
 
@@ -99,13 +110,13 @@ def _load(graph: Graph, trips: Trips, fixed: Matrix, law: Law, state: Matrix, sp
 @compiled
 def _total_cost(paths: Paths, trips: Trips, cost: Matrix) -> float:
     """Return the sum over travellers of |cost| of every link they use: the denominator of the relative gap."""
-    first, start, pool, flow, _ = paths
+    first, start, stop, pool, flow, _, _ = paths
     total = 0.0
     for group in range(trips.origin.size):
         of_class = cost[trips.group_class[group]]
         for path in range(first[trips.first[group]], first[trips.first[group + 1]]):
             length = 0.0
-            for k in range(start[path], start[path + 1]):
+            for k in range(start[path], stop[path]):
                 length += abs(of_class[pool[k]])
             total += length * flow[path]
     return total
@@ -155,34 +166,43 @@ def _link_costs(
 
 
 @compiled
-def equilibrate(graph: Graph, trips: Trips, fixed: Matrix, law: Law, target: float, effort: Effort) -> Equilibration:
-    """Compute the user equilibrium to the relative gap ``target``.
+def equilibrate(
+    graph: Graph, trips: Trips, fixed: Matrix, law: Law, target: float, effort: Effort, paths: Paths, trees: Trees
+) -> Equilibration:
+    """Compute the user equilibrium to the relative gap ``target``, from ``paths`` with their flow, or from none.
 
-    The gap is taken afresh in every round, at link flows added up from the path flows and frozen costs, before
-    anything is moved; the returned flows are those at which it was measured.
+    The gap is that of a round in which nothing moves, at link flows added up from the path flows and frozen costs; the
+    returned flows are those at which it was measured. ``paths`` and ``trees`` are overwritten.
     """
     nodes, links = graph.first_out.size - 1, graph.head.size
     space, marks, state = tree_space(nodes), new_marks(links), np.zeros((links, 3))
     cost, potential = np.zeros((fixed.shape[0], links)), np.zeros((fixed.shape[0], nodes))
     into = np.empty(nodes, np.int32)
     refresh(law, state)
-    paths = _load(graph, trips, fixed, law, state, space)
-    halved, since, number, gap = np.inf, 0, 0, np.inf
+    plain = fixed.min() >= 0.0 and state[:, TIME].min() >= 0.0  # else costs need potentials, which fit frozen ones only
+    gap = 0.0  # unknown: measure first
+    if paths.flow.size == 0:
+        paths = _load(graph, trips, fixed, law, state, paths.pool, trees, space)
+        gap = np.inf
+    halved, since, number = np.inf, 0, 0
     while True:
         add_up(paths, state)
         refresh(law, state)
         kind, node = _link_costs(graph, fixed, state, cost, potential, into)
         total = _total_cost(paths, trips, cost)
-        priced, excess, _ = price(graph, trips, fixed, cost, state, potential, paths, space)
+        tired = since > effort.patience or number >= effort.rounds  # one more, to measure
+        shifts = plain and not tired and gap > max(effort.shift_above, target)
+        paths, excess = price(
+            graph, trips, fixed, cost, state, potential, paths, trees, space, law, marks, plain, 0.0 if shifts else -1.0
+        )
         gap = max(excess / total, 0.0) if total > 0.0 else 0.0
-        if gap <= target and node < 0:
-            return Equilibration(paths, state, gap, number, CONVERGED, node, kind, into)
+        if gap <= target and node < 0 and not shifts:
+            return Equilibration(paths, state, gap, number, CONVERGED, node, kind, into, trees)
         number += 1
         if gap < 0.5 * halved and node < 0:
             halved, since = gap, 0
         else:
             since += 1
-        if since > effort.patience or number > effort.rounds:
-            return Equilibration(paths, state, gap, number, CYCLE if node >= 0 else TIRED, node, kind, into)
-        paths = priced
+        if (since > effort.patience or number > effort.rounds) and not shifts:
+            return Equilibration(paths, state, gap, number, CYCLE if node >= 0 else TIRED, node, kind, into, trees)
         _improve(paths, trips.pair_class, gap, total, law, state, marks, effort)

@@ -29,13 +29,17 @@ class Graph(NamedTuple):
 
 
 class TreeSpace(NamedTuple):
-    """Working arrays of one tree; ``into`` is the link by which the tree enters each node."""
+    """Working arrays of one tree; ``into`` is the link by which the tree enters each node.
+
+    ``order`` lists these links such that each comes after the one before it on the way from the origin.
+    """
 
     distance: Vector
     into: Short
     key: Vector
     heap: Short
     place: Short
+    order: Short
 
 
 @compiled
@@ -45,6 +49,7 @@ def tree_space(nodes: int) -> TreeSpace:
         np.empty(nodes),
         np.empty(nodes, np.int32),
         np.empty(nodes),
+        np.empty(nodes, np.int32),
         np.empty(nodes, np.int32),
         np.empty(nodes, np.int32),
     )
@@ -88,14 +93,17 @@ def _sink(node: int, size: int, key: Vector, heap: Short, place: Short) -> None:
 
 
 @compiled
-def grow_tree(origin: int, graph: Graph, cost: Vector, potential: Vector, space: TreeSpace) -> None:
-    """Write the shortest-path tree from ``origin`` into ``space`` (distance infinite where out of reach)."""
+def grow_tree(origin: int, graph: Graph, cost: Vector, potential: Vector, space: TreeSpace) -> int:
+    """Write the shortest-path tree from ``origin`` into ``space``; return the number of its links.
+
+    The distance is infinite where nothing leads.
+    """
     first_out, _, head, passable = graph
-    distance, into, key, heap, place = space
+    distance, into, key, heap, place, order = space
     for each in range(distance.size):
         distance[each], into[each], place[each] = np.inf, -1, -1
     distance[origin] = 0.0
-    node, size = origin, 0
+    node, size, count = origin, 0, 0
     while True:
         place[node] = -2  # settled for good
         if passable[node] or node == origin:
@@ -112,11 +120,82 @@ def grow_tree(origin: int, graph: Graph, cost: Vector, potential: Vector, space:
                         size += 1
                     _rise(place[other], other, key, heap, place)
         if size == 0:
-            return
+            return count
         node = heap[0]
+        order[count] = into[node]
+        count += 1
         size -= 1
         if size > 0:
             _sink(heap[size], size, key, heap, place)
+
+
+@compiled
+def mend_tree(origin: int, graph: Graph, cost: Vector, links: Short, count: int, space: TreeSpace) -> None:
+    """As `grow_tree` for costs >= 0, from the tree of ``count`` links (in an ``order``) that was shortest at others.
+
+    Its distances at the new costs are upper bounds. Where a link leads to less, the bound falls, and from there as in
+    Dijkstra's method; most of the tree is not touched. ``links`` becomes the new tree.
+    """
+    first_out, tail, head, passable = graph
+    distance, into, _, heap, place, order = space
+    for each in range(distance.size):
+        distance[each], into[each], place[each] = np.inf, -1, -1
+    distance[origin] = 0.0
+    for k in range(count):
+        link = links[k]
+        distance[head[link]] = distance[tail[link]] + cost[link]
+        into[head[link]] = link
+    size, scanned, changed = 0, 0, False
+    while True:
+        if scanned < distance.size:  # every node once, in any order; then those that fell
+            node = scanned
+            scanned += 1
+        elif size > 0:
+            node = int(heap[0])
+            place[node] = -1
+            size -= 1
+            if size > 0:
+                _sink(heap[size], size, distance, heap, place)
+        else:
+            break
+        here = distance[node]
+        if (passable[node] or node == origin) and here < np.inf:
+            for link in range(first_out[node], first_out[node + 1]):
+                other = head[link]
+                there = here + cost[link]
+                if there < distance[other]:
+                    changed = True
+                    distance[other] = there
+                    into[other] = link
+                    if place[other] == -1:
+                        place[other] = size
+                        size += 1
+                    _rise(place[other], other, distance, heap, place)
+    if changed:
+        _reorder(origin, tail, head, into, links, count, heap, place, order)
+
+
+@inlined
+def _reorder(
+    origin: int, tail: Short, head: Short, into: Short, links: Short, count: int, stack: Short, place: Short,
+    order: Short
+) -> None:  # fmt: skip
+    """Overwrite the links of a tree by those of ``into``, each after the one before it, else as they were."""
+    place[origin] = -2
+    filled = 0
+    for k in range(count):
+        node, depth = head[links[k]], 0
+        while place[node] != -2:
+            place[node] = -2
+            stack[depth] = node
+            depth += 1
+            node = tail[into[node]]
+        while depth > 0:
+            depth -= 1
+            order[filled] = into[stack[depth]]
+            filled += 1
+    for k in range(count):
+        links[k] = order[k]
 
 
 @compiled
