@@ -5,8 +5,8 @@ PZOS against ZOS on one game
 A defender protects 200 targets against an attacker who can only be queried (Sec. 5.2 of the paper). Both methods get
 the same queries and the same random directions; only one of them uses what the leader knows about their own cost.
 
-PZOS is ahead early and in high dimensions, as the paper says. Its noise does not die out at the optimum while that of
-ZOS does, so that in small games, late, ZOS catches up: see the next example for the cure.
+PZOS is ahead early, as the paper says. Its noise does not die out at the optimum while that of ZOS does, so that late,
+as at the end of this run, ZOS catches up: see the next example for the cure.
 """
 
 import matplotlib.pyplot as plt
