@@ -121,7 +121,7 @@ def test_the_oracle_counts_every_query() -> None:
 
 
 def test_failures_cross_process_borders_with_the_query_named(processes: Executor) -> None:
-    with pytest.raises(FollowerFailure, match=r"failed on query 0\.\d+ \(step\.index\): LinAlgError"):
+    with pytest.raises(FollowerFailure, match=r"failed on query 0\.\d+ \(step\.index\) at x = .*: LinAlgError"):
         pzos.solve(problem(np.linalg.inv), SOLVERS["PZOS"], steps=1, executor=processes)
 
 
