@@ -126,7 +126,8 @@ def solve(
         with study, _oracle(problem.follower, seed, executor, tolerance) as oracle:
             result = drive(study, oracle, progress=progress, workers=size, callback=callback)
         found = (explanation, explained(study.solver, study.state), known.leader.remark())
-        result = replace(result, explanation=". ".join(part for part in found if part))
+        kept_in = "" if path is None else os.fspath(path)
+        result = replace(result, explanation=". ".join(part for part in found if part), kept_in=kept_in)
         wanted, why_not = purse.left_for_certificate(result)
         if not wanted:
             return replace(result, uncertified=why_not)

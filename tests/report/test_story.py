@@ -132,3 +132,10 @@ def test_there_is_no_map_without_a_network_or_without_both_ends() -> None:
     assert road_map(None, points) is None
     tolls = generated_city(3, 3, zones=4, seed=1).toll_problem([0], objective="travel_time", upper=5.0)
     assert road_map(tolls, points[:1]) is None
+
+
+def test_a_durable_run_is_told_how_to_go_on_and_one_in_memory_that_it_cannot(tmp_path: Path) -> None:
+    kept = pzos.solve(problem(), queries=5, path=tmp_path / "a.study", certificate=False, progress=False)
+    assert 'Study.open("a.study"' in " ".join(story_of(kept).resume)
+    in_memory = pzos.solve(problem(), queries=5, certificate=False, progress=False)
+    assert "kept in memory" in " ".join(story_of(in_memory).resume)

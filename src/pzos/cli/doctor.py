@@ -29,6 +29,7 @@ EXTRAS: Mapping[str, tuple[tuple[str, str], ...]] = {
     "dataframe": (("pandas", "tables"),),
     "parquet": (("pyarrow", "pzos export to Parquet"),),
     "generator": (("gest-api", "pzos as a generator of the gest standard"),),
+    "optuna": (("optuna", "a sampler for Optuna"),),
     "omx": (("openmatrix", "trips as OMX files"),),
     "osm": (("osmnx", "OpenStreetMap extracts"),),
     "traffic": (("uxsim", "a traffic simulator as follower"),),

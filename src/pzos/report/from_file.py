@@ -97,7 +97,7 @@ def story_of_file(path: Path, problem: Problem | None = None, solver: Any = None
         curve=_curve(contents, problem, result),
         motion=_motion(contents) if result is None else _motion_with_radius(contents, result),
         certificate=_certificate(contents, problem, result),
-        resume=_resume(path),
+        resume=story.how_to_go_on(path.name),
         missing=missing,
         roads=story.road_map(problem, points),
         decisions=contents.columns["decisions"] if problem is None else problem.decisions,
@@ -252,14 +252,3 @@ def _certificate(contents: Contents, problem: Problem | None, result: Result | N
         if kept is not None:
             return str(kept)
     return story.NO_CERTIFICATE if result is None else story.certificate_words(result.certificate)
-
-
-def _resume(path: Path) -> tuple[str, ...]:
-    return (
-        "Open the study again with the same problem and solver; limits may change. Every answer is replayed, and no "
-        "query that was answered is ever asked again:",
-        f'$ study = pzos.Study.open("{path.name}", problem.known(), solver)',
-        "$ pzos.drive(study, pzos.Oracle(problem.follower))",
-        "or, where a TOML file describes the study:",
-        "$ pzos resume STUDY.toml",
-    )

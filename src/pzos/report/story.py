@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -150,10 +151,24 @@ def story_of(
         curve=curve_of(result.trace),
         motion=motion_of(result.trace),
         certificate=certificate_words(certificate or result.certificate, result.uncertified),
-        resume=("This result was kept in memory. Open the study with Study.open(path, ...) to be able to resume it.",),
+        resume=how_to_go_on(Path(result.kept_in).name),
         roads=road_map(problem, points),
         decisions=NAMELESS if about is None else about.decisions,
         responses=NAMELESS if about is None else about.responses,
+    )
+
+
+def how_to_go_on(file: str) -> tuple[str, ...]:
+    """Return how a study kept in ``file`` is resumed; with no file, how to keep the next one."""
+    if not file:
+        return ("This result was kept in memory: a run with path=... is kept in a file, and can be resumed.",)
+    return (
+        "Open the study again with the same problem and solver; limits may change. Every answer is replayed, and no "
+        "query that was answered is ever asked again:",
+        f'$ study = pzos.Study.open("{file}", problem.known(), solver)',
+        "$ pzos.drive(study, pzos.Oracle(problem.follower))",
+        "or, where a TOML file describes the study:",
+        "$ pzos resume STUDY.toml",
     )
 
 

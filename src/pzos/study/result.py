@@ -252,6 +252,7 @@ class Result:
     ``queries`` counts what the algorithm asked, ``monitoring`` what was asked only to watch it, the certificate's
     queries included; ``ledger`` says where all of them went (probes, trial points, failed, answered by a cache, ...).
     ``answers`` is the table of all answers, which other costs and problems can begin with.
+    ``kept_in`` is the file of a durable run, which can go on from there.
     ``certificate`` speaks of ``x``: the default method ends with one, if its budget allows (else ``uncertified`` says
     why there is none), and :class:`pzos.StopWhenStationary` gives its latest.
 
@@ -288,6 +289,7 @@ class Result:
     certificate: Certificate | NeighbourCertificate | None = None
     standing: Standing | None = None
     uncertified: str = ""
+    kept_in: str = ""
 
     @property
     def fun(self) -> float:
