@@ -79,12 +79,13 @@ def test_the_counter_ends_a_method_at_its_budget(case):
 
 @pytest.mark.parametrize("method", [name for name in METHODS if "tuned" not in name])
 def test_every_method_runs_within_its_budget_or_says_what_is_missing(case, method):
-    found = curve(case, method, 20)
+    budget = 45 if method == "gfm-plus" else 20  # its first batch alone takes 20, and one to watch it
+    found = curve(case, method, budget)
     if not installed(method):
         assert "pzos[peers]" in found.failure
         return
     assert not found.failure
-    assert 0 < found.gaps.size <= 20
+    assert 0 < found.gaps.size <= budget
     assert found.gaps[0] < 10.0  # most start at x0, pycma beside it
     assert (np.diff(found.gaps) <= 0).all()
 

@@ -204,6 +204,7 @@ def minimize(
     domain: Domain | None = None,
     sense: AnySense = "min",
     step_of_x: npt.ArrayLike | None = None,
+    grid: npt.ArrayLike | None = None,
     outcomes: Outcomes | Iterable[Outcomes] | None = None,
     name: str = "",
     decisions: Columns | Sequence[Any] | None = None,
@@ -215,7 +216,8 @@ def minimize(
     ``cost`` is a plain function (differentiated by JAX if that is installed, else by PyTorch, else by differences;
     ``result.explanation`` says which) or a :class:`pzos.Leader`. ``bounds`` are pairs, one per entry of x or one for
     all, None where a side is open; for other sets give a ``domain``. ``method`` is a name or a solver. ``step_of_x``
-    keeps every decision on multiples of a step: nobody sets a price to six digits. ``outcomes`` are constraints on what
+    keeps every decision on multiples of a step (``grid``, as in a :class:`Problem`, is another name): nobody sets a
+    price to six digits. ``outcomes`` are constraints on what
     the followers do; ``decisions`` and ``responses`` name the entries of x and y. ``settings`` are those of
     :func:`solve`: ``queries``, ``seconds``, ``xtol``, ``ftol``, ``callback``, ``answers``, ``path``, ...
 
@@ -232,11 +234,14 @@ def minimize(
     a_cost.note(faults, "cost", leader)
     unclear = bounds is not None and domain is not None
     faults.check(not unclear, "bounds", bounds, "no bounds beside a domain", "leave one out, or use an Intersection")
+    twice = step_of_x is not None and grid is not None
+    faults.check(not twice, "grid", grid, "no grid beside a step_of_x", "leave one out")
     chosen = domain if bounds is None else box_of(faults, bounds)
     faults.raise_if_any()
     named: dict[str, Any] = {"name": name, "decisions": decisions, "responses": responses}
-    problem = Problem(leader, follower, x0, chosen, sense, outcomes=outcomes, grid=step_of_x, **named)
-    return solve(problem, as_method(where, method), **settings)
+    steps = grid if step_of_x is None else step_of_x
+    problem = Problem(leader, follower, x0, chosen, sense, outcomes=outcomes, grid=steps, **named)
+    return solve(problem, as_method(where, settings.pop("solver", method)), **settings)
 
 
 def maximize(

@@ -77,7 +77,7 @@ def test_no_query_leaves_the_set(domain, solver):
 @pytest.mark.parametrize("domain", SETS.values(), ids=SETS.keys())
 def test_nor_a_query_of_the_default_with_its_certificate(domain, follower):
     problem, asked = watched(domain, follower)
-    result = pzos.solve(problem, queries=30, seed=2)
+    result = pzos.solve(problem, queries=30, seed=2, certificate=True)
     assert result.certificate is not None
     assert len(asked) > 30 or result.stop is pzos.Stop.CONVERGED
     assert_inside(domain, asked)

@@ -55,7 +55,7 @@ def test_old_answers_count_for_nothing_by_themselves_and_disagreement_is_said() 
     values = [LEADER.value(x, y) for x, y in aged.pairs()]
     assert np.array_equal(first.x, aged.x[int(np.argmin(values))]), "the best old point is asked anew"
     changed = pzos.solve(problem(0.1), queries=5, certificate=False, answers=aged)
-    assert "40 are old and only shape the prior" in repr(changed)
+    assert "40 are old and only shape the prior" in changed.table()
     assert "disagree with the new ones" in changed.explanation
     same = pzos.solve(problem(0.0), queries=5, certificate=False, answers=aged)
     assert "they agree with the new ones" in same.explanation
@@ -124,5 +124,5 @@ def test_a_durable_study_leans_on_its_own_copy_with_the_same_bits(tmp_path: Path
 
 
 def test_the_certificate_starts_from_both_models() -> None:
-    result = pzos.solve(problem(0.1), queries=15, answers=old().trusting("2026-05-01"))
+    result = pzos.solve(problem(0.1), queries=15, answers=old().trusting("2026-05-01"), certificate=True)
     assert result.certificate is not None

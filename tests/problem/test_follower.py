@@ -146,7 +146,11 @@ def test_seeded_followers_need_an_oracle() -> None:
         (lambda x: np.array([1.0, np.inf]), InvalidAnswer, r"query 0\.0: y\[1\] = inf: expected finite numbers"),
         (lambda x: np.ones((2, 2)), InvalidAnswer, r"query 0\.0: y has shape \(2, 2\): expected a vector"),
         (lambda x: [], InvalidAnswer, r"query 0\.0: y has shape \(0,\): expected a vector"),
-        (lambda x: 1 / 0, FollowerFailure, r"failed on query 0\.0 \(step\.index\): ZeroDivisionError: .*by hand"),
+        (
+            lambda x: 1 / 0,
+            FollowerFailure,
+            r"failed on query 0\.0 \(step\.index\) at x = .*: ZeroDivisionError: .*by hand",
+        ),
         (
             pzos.batched(lambda rows: rows[:1]),
             FollowerFailure,

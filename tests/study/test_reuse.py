@@ -47,7 +47,7 @@ def test_the_best_known_point_counts_from_the_start() -> None:
     assert reached.stop is pzos.Stop.TARGET
     assert reached.queries == 0
     assert calls(game) == 0
-    assert "12 from kinks (12)" in repr(reached)
+    assert "12 from kinks (12)" in reached.table()
 
 
 def test_answers_save_queries() -> None:

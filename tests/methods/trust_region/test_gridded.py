@@ -101,8 +101,12 @@ def test_maximising_is_minimising_the_negative():
     flipped = pzos.leader_from_functions(
         lambda x, y: -LEADER.value(x, y), lambda x, y: -LEADER(x, y).grad_x, lambda x, y: -LEADER(x, y).grad_y
     )
-    low = pzos.minimize(LEADER, follower, np.full(4, 0.1), domain=pzos.Box(-1, 1), step_of_x=0.25, queries=25)
-    high = pzos.maximize(flipped, follower, np.full(4, 0.1), domain=pzos.Box(-1, 1), step_of_x=0.25, queries=25)
+    low = pzos.minimize(
+        LEADER, follower, np.full(4, 0.1), domain=pzos.Box(-1, 1), step_of_x=0.25, queries=25, certificate=True
+    )
+    high = pzos.maximize(
+        flipped, follower, np.full(4, 0.1), domain=pzos.Box(-1, 1), step_of_x=0.25, queries=25, certificate=True
+    )
     np.testing.assert_array_equal(low.x, high.x)
     assert high.certificate.better is None
 
