@@ -371,7 +371,7 @@ def test_more_steps_than_the_description_says(here: Folder, capsys: pytest.Captu
     said(capsys, "run")
     assert json.loads(said(capsys, "resume", "--steps", "6", "--json"))["steps"] == 6
     assert json.loads(said(capsys, "status", "--json"))["steps"] == 6  # looking on shows every step taken
-    assert said(capsys, "export", "study.toml", "steps.csv", "--what", "steps") == "steps.csv: 6 rows\n"
+    assert said(capsys, "export", "study.toml", "steps.csv", "--what", "steps") == "steps.csv: 7 rows\n"
     assert len(table(here.path / "steps.csv")) == 7
 
 

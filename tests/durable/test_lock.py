@@ -83,6 +83,7 @@ def test_a_forked_child_does_not_keep_the_study_shut(tmp_path: Path) -> None:
             os.kill(child, signal.SIGKILL)
 
 
+@pytest.mark.filterwarnings("ignore:os.fork:RuntimeWarning")  # of JAX, where another test of this process loaded it
 def test_a_forked_child_cannot_tell(tmp_path: Path) -> None:
     with opened(tmp_path / "s.study") as study:
         query = study.ask()[0]
