@@ -13,7 +13,7 @@ from suite.family import Door, Family, Stated
 from suite.methods import AWARE, METHODS, solve
 from testbed.unseen.instance import Spent, Vector
 from testbed.unseen.peers import Unfit
-from testbed.unseen.runs import BREAKS, TooLong, _Limit
+from testbed.unseen.runs import BREAKS, Keyed, Limit, TooLong
 
 BUDGETS = (10, 50, 200)
 #: What is no method: x0 itself; the value of the literature; the best of runs of the default from many starts.
@@ -22,7 +22,7 @@ REFERENCES = (KNOWN, MULTISTART)
 
 
 @dataclass(frozen=True)
-class Run:
+class Run(Keyed):
     """What a run gave: the best true sign F at each budget, and what it cost.
 
     ``values`` are sign F at every query as the method saw it; ``judged`` the true one at the best point seen, by
@@ -30,10 +30,6 @@ class Run:
     ``simulator_s`` what had to be simulated; the other answers were kept from before.
     """
 
-    family: str
-    seed: int
-    method: str
-    budget: int
     values: list[float] = field(repr=False)
     judged: dict[str, float] = field(default_factory=dict)
     x: list[float] = field(default_factory=list, repr=False)
@@ -45,11 +41,6 @@ class Run:
     own_s: float = 0.0
     simulated: int = 0
     simulator_s: float = 0.0
-
-    @property
-    def key(self) -> tuple[str, int, str, int]:
-        """Return what makes the run unique."""
-        return self.family, self.seed, self.method, self.budget
 
     def at(self, budget: int) -> float:
         """Return the best true sign F within a budget; the last one judged where the run was shorter."""
@@ -111,7 +102,7 @@ def run(job: Job, folder: Path | None = None) -> Run:
     failure, unfit = "", False
     cpu = time.process_time()
     try:
-        with _Limit(job.limit):
+        with Limit(job.limit):
             _ask(job, door)
     except Unfit as error:
         unfit, failure = True, str(error)

@@ -11,6 +11,7 @@ import numpy as np
 
 from suite.methods import METHODS
 from suite.runs import BUDGETS, NOTHING, REFERENCES, Run
+from testbed.unseen.table import Scale
 
 #: Gaps below this count as equal: a ten-thousandth of what there is to gain.
 EQUAL = 1e-4
@@ -18,23 +19,6 @@ LEVELS = (0.1, 0.01, 0.001)
 #: First or tied is at most 10 % behind the best; nothing may be more than three times behind.
 TIED, FAR = 1.1, 3.0
 Runs = Mapping[tuple[str, int, str, int], Run]
-
-
-@dataclass(frozen=True)
-class Scale:
-    """Sign F at x0 and the best that is known, of one instance."""
-
-    first: float
-    best: float
-
-    def gap(self, value: float) -> float:
-        """Return (F - F_best)/(F_0 - F_best), at least 0; infinity where F is not a number."""
-        gap = (value - self.best) / max(self.first - self.best, 1e-300)
-        return max(gap, 0.0) if np.isfinite(gap) else np.inf
-
-    def value(self, gap: float) -> float:
-        """Return the value that has this gap."""
-        return self.best + gap * (self.first - self.best)
 
 
 def scales(runs: Runs) -> dict[tuple[str, int], Scale]:

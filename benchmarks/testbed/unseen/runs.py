@@ -32,30 +32,32 @@ BREAKS = (
 
 
 @dataclass(frozen=True)
-class Job:
-    """One run to be made; ``solver`` names another solver of the library ("module:attribute"), or is empty."""
+class Keyed:
+    """What makes a run unique."""
 
     family: str
     seed: int
     method: str
     budget: int
-    solver: str = ""
-    limit: int = 0
 
     @property
     def key(self) -> tuple[str, int, str, int]:
-        """Return what makes the run unique."""
+        """Return all of it."""
         return self.family, self.seed, self.method, self.budget
 
 
 @dataclass(frozen=True)
-class Run:
+class Job(Keyed):
+    """One run to be made; ``solver`` names another solver of the library ("module:attribute"), or is empty."""
+
+    solver: str = ""
+    limit: int = 0
+
+
+@dataclass(frozen=True)
+class Run(Keyed):
     """What a run gave: the true F at every asked point in order, and how it behaved."""
 
-    family: str
-    seed: int
-    method: str
-    budget: int
     values: list[float] = field(repr=False)
     returned: float | None = None
     stop: str = ""
@@ -66,11 +68,6 @@ class Run:
     beyond: int = 0
     own_ms: float = 0.0
     wall_s: float = 0.0
-
-    @property
-    def key(self) -> tuple[str, int, str, int]:
-        """Return what makes the run unique."""
-        return self.family, self.seed, self.method, self.budget
 
 
 class TooLong(Exception):
@@ -85,7 +82,7 @@ def run(job: Job) -> Run:
     unfit, returned = False, None
     wall, cpu = time.perf_counter(), time.process_time()
     try:
-        with _Limit(job.limit):
+        with Limit(job.limit):
             if job.method in PEERS:
                 PEERS[job.method](door, job.seed)
             else:
@@ -123,7 +120,7 @@ def load(name: str) -> Any:
     return found if is_solver else found()
 
 
-class _Limit:
+class Limit:
     """Raise TooLong in the main thread after so many seconds of wall time (0: never)."""
 
     def __init__(self, seconds: int) -> None:

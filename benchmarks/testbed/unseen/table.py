@@ -32,6 +32,10 @@ class Scale:
         gap = (value - self.best) / max(self.first - self.best, 1e-300)
         return max(gap, 0.0) if np.isfinite(gap) else np.inf
 
+    def value(self, gap: float) -> float:
+        """Return the value that has this gap."""
+        return self.best + gap * (self.first - self.best)
+
 
 def scales(runs: Runs, best: Best) -> tuple[dict[tuple[str, int], Scale], list[str]]:
     """Return the scale of every instance that was run, and the references that some run has beaten (then lowered)."""
