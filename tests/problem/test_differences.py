@@ -95,13 +95,15 @@ def test_a_smooth_cost_of_any_scale_passes_and_its_negative_gradient_does_not(
     ],
 )
 def test_a_kink_an_edge_and_a_cost_of_few_digits_pass(value: Any, grad_x: Any, x: Any) -> None:
-    called(value, grad_x, zero, x, [1.0])
+    at = called(value, grad_x, zero, x, [1.0])  # a wrong gradient would have been refused here
+    np.testing.assert_array_equal(at.grad_x, grad_x(np.array(x), None))
 
 
 def test_a_kink_between_many_entries_passes() -> None:
     x = np.where(np.arange(200) % 2, 0.0, 1.0)
-    called(lambda x, y: float(np.abs(x[:100]).sum() - np.abs(x[100:]).sum()),
-           lambda x, y: np.sign(x) * np.repeat([1.0, -1.0], 100), zero, x, [1.0])  # fmt: skip
+    at = called(lambda x, y: float(np.abs(x[:100]).sum() - np.abs(x[100:]).sum()),
+                lambda x, y: np.sign(x) * np.repeat([1.0, -1.0], 100), zero, x, [1.0])  # fmt: skip
+    assert at.value == 0.0
 
 
 def test_a_run_ends_at_the_first_answer_and_keeps_it(tmp_path: Any) -> None:
