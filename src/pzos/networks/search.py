@@ -438,6 +438,7 @@ def _without_pointless(asked: _Asked, found: Trial) -> tuple[Trial, int]:
             best = trial
             del queue[:size]
             size = 1 if size == len(idle) else 2 * size
+            idle = []  # they are done with: from here on as many at a time as goes well
         elif size > 1:
             size //= 2
         else:
