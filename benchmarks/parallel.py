@@ -41,6 +41,7 @@ UNSTRUCTURED = (
 )  # fmt: skip
 GAMES = ("security-50", "routing-0.1")
 GAP = 0.01
+SOLVER = pzos.CompositeTrustRegion()
 MOST = {1: 150, 8: 50, 32: 40}
 
 
@@ -152,18 +153,18 @@ def verdict(passed: bool) -> str:
 def kills(runs: range) -> None:
     """Cut the file of each run, which never waits, at a random frame, or inside one, and go on."""
     race = Race(make("sine-5", 0), 0.0)
-    solver, wrong, again, lost = pzos.CompositeTrustRegion(), 0, 0, 0
+    wrong = again = lost = 0
     with tempfile.TemporaryDirectory() as folder:
         for run in runs:
             rng, path = np.random.default_rng([7, run]), Path(folder) / f"{run}.study"
-            with pzos.Study.open(path, race.known, solver, seed=run, queries=12, order="told") as study:
+            with pzos.Study.open(path, race.known, SOLVER, seed=run, queries=12, order="told") as study:
                 stages = driven(race, study, rng, int(rng.integers(2, 9)))
             data = path.read_bytes()
             ends = [frame.end for frame in scan(data)][2:]
             end = int(rng.choice(ends))
             path.write_bytes(data[: end + int(rng.integers(0, 40)) * int(rng.integers(0, 2))])
             kept = [row.x.tobytes() for row in read_study(path).answers]
-            with pzos.Study.open(path, race.known, solver, seed=run, queries=12, order="told") as study:
+            with pzos.Study.open(path, race.known, SOLVER, seed=run, queries=12, order="told") as study:
                 wrong += study.queries != len(kept) or study.state.x.tobytes() != stages[len(kept)]
                 lost += study.queries - len(kept)
                 told: list[bytes] = []
@@ -171,7 +172,7 @@ def kills(runs: range) -> None:
                 again += len(set(told) & set(kept))
                 end_bits = study.state.x.tobytes()
                 wrong += study.result().queries != 12
-            with pzos.Study.open(path, race.known, solver, seed=run, queries=12, order="told", read_only=True) as study:
+            with pzos.Study.open(path, race.known, SOLVER, seed=run, queries=12, order="told", read_only=True) as study:
                 wrong += study.state.x.tobytes() != end_bits
             path.unlink()
     print(f"{len(runs)} runs cut at random: {wrong} with other bits, {again} answers asked again, {lost} answers lost  "
@@ -223,7 +224,7 @@ def sigkills(first: int, count: int, workers: int = 4, queries: int = 24) -> Non
             path, runs = Path(folder) / f"{runs}.study", runs + 1
             follower = Noted(draft.respond, path.with_suffix(".calls"))
             problem = pzos.Problem(leader, follower, draft.x0, race.known.domain, follower_name="noted")
-            settings = {"solver": pzos.CompositeTrustRegion(), "seed": first + runs, "queries": queries, "order": "told"}
+            settings = {"solver": SOLVER, "seed": first + runs, "queries": queries, "order": "told"}
             kept: set[bytes] = set()
             for kill in (True, True, False):
                 before = len(follower.calls())
