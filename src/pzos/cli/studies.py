@@ -104,8 +104,8 @@ def init(args: argparse.Namespace) -> int:
     existed = description.path.exists()
     with _opened(description) as study:
         steps = study.step
-    next_words = f"made; next: pzos ask {args.study}, or pzos run {args.study}"
-    told = f"is there already, {counted(steps, 'step')} taken" if existed else next_words
+    next_words = f"pzos ask {args.study}" + (f", or pzos run {args.study}" if description.has_follower else "")
+    told = f"is there already, {counted(steps, 'step')} taken" if existed else f"made; next: {next_words}"
     emit(args, {"study": str(description.path), "made": not existed, "steps": steps}, f"{description.path}: {told}")
     return 0
 
