@@ -42,8 +42,8 @@ class PzosGenerator:
     maximise. Constraints bound observables that are numbers; further ``outcomes`` may be given as for
     :class:`pzos.Problem`, and so may a ``grid`` and a ``domain`` inside the bounds, e.g. ``pzos.Polyhedron(A, b)`` for
     A x <= b, which the standard has no word for. ``x0`` is the start (by default each variable's default value, else
-    the middle of its bounds, or the nearest point of the domain). ``path`` makes the study durable. Further ``settings``
-    are those of :class:`pzos.Study`.
+    the middle of its bounds, or the nearest point of the domain). ``path`` makes the study durable. Further
+    ``settings`` are those of :class:`pzos.Study`.
 
     The points of a two-point estimate lie up to its radius outside the bounds. With the package ``gest-api`` installed,
     an instance is a ``gest_api.Generator``.
