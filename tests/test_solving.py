@@ -386,10 +386,10 @@ def test_what_one_call_refuses_before_any_query(settings: Any, message: str) -> 
 
 
 def test_tolerances_end_a_run_early_also_under_constraints() -> None:
-    long = pzos.minimize(plain, smooth, np.full(4, 0.2), queries=200, certificate=False)
+    long = pzos.minimize(plain, smooth, np.full(4, 0.2), queries=60, certificate=False)
     for outcomes in (None, pzos.caps(5.0)):
         short = pzos.minimize(
-            plain, smooth, np.full(4, 0.2), queries=200, certificate=False, ftol=1e-3, outcomes=outcomes
+            plain, smooth, np.full(4, 0.2), queries=60, certificate=False, ftol=1e-3, outcomes=outcomes
         )
         assert short.stop is pzos.Stop.CONVERGED
         assert short.queries < long.queries
