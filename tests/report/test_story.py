@@ -106,6 +106,8 @@ def test_the_verdict_is_one_sentence_with_what_was_won_and_why_it_ended() -> Non
     assert still.verdict.startswith("No decision asked about is better than the first, with a cost of 1, after")
     raised = replace(still, sense="max")
     assert "brings the value up from 1 to 2 (100 % higher)" in raised.verdict
+    turned = replace(story, curve=Curve(np.arange(2.0), np.arange(2.0), np.array([1.0, -2.0])))
+    assert "down from 1 to -2, after" in turned.verdict  # no percentage of a change of sign
     assert replace(story, curve=Curve(EMPTY, EMPTY, EMPTY)).verdict.startswith("What was reached is not known here")
 
 
