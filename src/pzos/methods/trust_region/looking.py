@@ -44,7 +44,7 @@ def probe(task: Task, state: RegionState, model: ResponseModel, index: int) -> V
 
     As long as no answer has moved at all: all decisions together, up and down, for what sleeps wakes up far away.
     """
-    if state.unmoved:
+    if state.unmoved or state.past.count == 1:
         return region_of(task, state).at(1.0 if state.step % 2 else -1.0, np.ones(state.x.size))
     v = task.keys.direction(state.step, index, state.x.size, Role.PROBE)
     seen = model.geometry
