@@ -76,7 +76,7 @@ def test_the_default_is_what_choose_says_with_a_certificate_of_its_last_point() 
     named = pzos.solve(kinked(), solver, queries=12)
     result = pzos.solve(kinked(), queries=12, certificate=True)
     assert result.explanation == f"{why}. {named.explanation}"
-    assert named.explanation.startswith("found out on the way: no structure shows in the answers; the followers repeat")
+    assert named.explanation.startswith("Found out on the way: no structure shows in the answers; the followers repeat")
     assert named.certificate is None
     assert result.certificate is not None
     np.testing.assert_array_equal(result.x, named.x)
@@ -322,7 +322,7 @@ def test_one_call_with_a_plain_cost_finds_what_the_long_way_finds() -> None:
     long_way = pzos.solve(smooth_problem(), queries=30, certificate=False)
     assert result.fun <= long_way.fun + 1e-3
     assert result.success
-    assert "the cost is differentiated by " in result.explanation
+    assert "The cost is differentiated by " in result.explanation
     upside_down = pzos.maximize(lambda x, y: -plain(x, y), smooth, np.full(4, 0.2), bounds=(0, 1), queries=30)
     assert upside_down.fun == pytest.approx(-result.fun, abs=1e-3)
     by_sense = pzos.minimize(
@@ -386,10 +386,10 @@ def test_what_one_call_refuses_before_any_query(settings: Any, message: str) -> 
 
 
 def test_tolerances_end_a_run_early_also_under_constraints() -> None:
-    long = pzos.minimize(plain, smooth, np.full(4, 0.2), queries=200, certificate=False)
+    long = pzos.minimize(plain, smooth, np.full(4, 0.2), queries=60, certificate=False)
     for outcomes in (None, pzos.caps(5.0)):
         short = pzos.minimize(
-            plain, smooth, np.full(4, 0.2), queries=200, certificate=False, ftol=1e-3, outcomes=outcomes
+            plain, smooth, np.full(4, 0.2), queries=60, certificate=False, ftol=1e-3, outcomes=outcomes
         )
         assert short.stop is pzos.Stop.CONVERGED
         assert short.queries < long.queries

@@ -11,9 +11,8 @@ import numpy as np
 
 from suite.family import Door, Family, Stated
 from suite.methods import AWARE, METHODS, solve
-from testbed.unseen.instance import Spent, Vector
-from testbed.unseen.peers import Unfit
-from testbed.unseen.runs import BREAKS, Keyed, Limit, TooLong
+from testbed.unseen.instance import Vector
+from testbed.unseen.runs import Keyed, attempt
 
 BUDGETS = (10, 50, 200)
 #: What is no method: x0 itself; the value of the literature; the best of runs of the default from many starts.
@@ -99,19 +98,8 @@ def run(job: Job, folder: Path | None = None) -> Run:
     """Make one run; what breaks is a result."""
     instance = job.family.stated(job.seed, folder)
     door = Door(instance, job.budget)
-    failure, unfit = "", False
     cpu = time.process_time()
-    try:
-        with Limit(job.limit):
-            _ask(job, door)
-    except Unfit as error:
-        unfit, failure = True, str(error)
-    except Spent:
-        failure = "asked beyond its budget"
-    except TooLong:
-        failure = f"TooLong: more than {job.limit} s"
-    except BREAKS as error:
-        failure = f"{type(error).__name__}: {error}"[:300]
+    failure, unfit = attempt(lambda: _ask(job, door), job.limit)
     own = time.process_time() - cpu - door.seconds
     simulated, seconds = instance.simulated, instance.seconds
     values = door.values[: job.budget]

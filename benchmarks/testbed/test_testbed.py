@@ -213,6 +213,7 @@ def test_the_command(tmp_path):
 def test_all_methods_run_on_both_games_in_one_go(capsys, monkeypatch):
     """The small version: instead of a tuned method the first of its candidates, so that it takes seconds."""
     monkeypatch.setattr(tuning, "_least_gap", lambda *_: 0.0)
+    monkeypatch.setattr(related, "_best_gains", lambda *_: (0.01, 1.0))
     tuning.tuned.cache_clear()
     parser = argparse.ArgumentParser()
     command.add_arguments(parser)

@@ -64,6 +64,20 @@ def test_times_capacities_and_directions(tmp_path: Path) -> None:
         ("demand", "1,2,100", "1,5,100", "demand.csv:2: d_zone_id 5: expected a zone_id of node.csv"),
         ("demand", "1,2,100", "1,2,-4", "demand.csv:2: volume -4: expected a number >= 0"),
         ("demand", "1,2,100", "1,2,", "demand.csv:2: volume is empty: expected a number"),
+        ("node", "10,0,0,1", ",0,0,1", "node.csv:2: node_id is empty: expected a number"),
+        ("node", "10,0,0,1", "inf,0,0,1", "node.csv:2: node_id, zone_id: expected finite numbers"),
+        ("node", "30,2,0,2", "30,east,0,2", "node.csv:4: x_coord 'east': expected a number"),
+        ("node", "node_id", "id", "node.csv:1: column 'node_id' is missing: expected a heading with node_id"),
+        ("link", "2,20,30", "2,twenty,30", "link.csv:3: from_node_id 'twenty': expected a number"),
+        ("link", "2,20,30", "2,inf,30", "link.csv:3: from_node_id inf: expected a node_id of node.csv"),
+        ("link", "1000,,0.5", "1000,,", "link.csv:3: free_speed is empty: expected a number"),
+        ("link", "1000,,0.5", "1000,,-0.5", "link.csv:3: free_flow_time -0.5: expected a number >= 0"),
+        ("link", "0,1.5,2,900", "0,-1.5,2,900", "link.csv:2: length -1.5: expected a number >= 0"),
+        ("link", "to_node_id", "end", "link.csv:1: column 'to_node_id' is missing"),
+        ("demand", "1,2,100", ",2,100", "demand.csv:2: o_zone_id is empty: expected a number"),
+        ("demand", "1,2,100", "1,2,lots", "demand.csv:2: volume 'lots': expected a number"),
+        ("demand", "volume", "trips", "demand.csv:1: column 'volume' is missing"),
+        ("demand", "2,2,7", "2,9,7", "demand.csv:4: d_zone_id 9: expected a zone_id of node.csv"),
     ],
 )
 def test_faults_name_file_and_line(tmp_path: Path, part: str, old: str, new: str, expected: str) -> None:
@@ -94,34 +108,6 @@ def test_what_the_format_cannot_hold_is_refused(tmp_path: Path, city: Network) -
     steep = replace(city, latency=replace(city.latency, base=0 * city.latency.base))
     with pytest.raises(InvalidInput, match="free-flow time"):
         write_gmns(steep, tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("part", "old", "new", "expected"),
-    [
-        ("node", "10,0,0,1", ",0,0,1", "node.csv:2: node_id is empty: expected a number"),
-        ("node", "10,0,0,1", "inf,0,0,1", "node.csv:2: node_id, zone_id: expected finite numbers"),
-        ("node", "30,2,0,2", "30,east,0,2", "node.csv:4: x_coord 'east': expected a number"),
-        ("node", "node_id", "id", "node.csv:1: column 'node_id' is missing: expected a heading with node_id"),
-        ("link", "2,20,30", "2,twenty,30", "link.csv:3: from_node_id 'twenty': expected a number"),
-        ("link", "2,20,30", "2,inf,30", "link.csv:3: from_node_id inf: expected a node_id of node.csv"),
-        ("link", "1000,,0.5", "1000,,", "link.csv:3: free_speed is empty: expected a number"),
-        ("link", "1000,,0.5", "1000,,-0.5", "link.csv:3: free_flow_time -0.5: expected a number >= 0"),
-        ("link", "0,1.5,2,900", "0,-1.5,2,900", "link.csv:2: length -1.5: expected a number >= 0"),
-        ("link", "to_node_id", "end", "link.csv:1: column 'to_node_id' is missing"),
-        ("demand", "1,2,100", ",2,100", "demand.csv:2: o_zone_id is empty: expected a number"),
-        ("demand", "1,2,100", "1,2,lots", "demand.csv:2: volume 'lots': expected a number"),
-        ("demand", "volume", "trips", "demand.csv:1: column 'volume' is missing"),
-        ("demand", "2,2,7", "2,9,7", "demand.csv:4: d_zone_id 9: expected a zone_id of node.csv"),
-    ],
-)
-def test_more_faults_name_file_and_line(tmp_path: Path, part: str, old: str, new: str, expected: str) -> None:
-    texts = {"node": NODE, "link": LINK, "demand": DEMAND}
-    assert old in texts[part]
-    texts[part] = texts[part].replace(old, new)
-    with pytest.raises(InvalidInput) as caught:
-        read_gmns(folder(tmp_path, **texts))
-    assert expected in str(caught.value)
 
 
 def test_a_missing_or_empty_file_is_a_plain_error(tmp_path: Path) -> None:

@@ -50,6 +50,18 @@ def test_where_there_is_no_certificate_the_reason_is_told() -> None:
     assert story_of(replace(result, uncertified="the budget is too small")).certificate == "the budget is too small"
 
 
+def test_the_cost_has_a_unit_wherever_it_is_told(tmp_path: Path) -> None:
+    result = pzos.minimize(lambda x, y: y @ y, lambda x: np.abs(x - 1), [0.0, 0.0], queries=9, unit="EUR")
+    assert result.table().startswith("F = 0 EUR, down from 2 EUR at the start")
+    assert "0 EUR" in dict(result.rows())["lowest F seen"]
+    assert "from 2 EUR to 0 EUR" in story_of(result).verdict
+    page = result.report(tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "cost [EUR]" in page  # in the table of the decision
+    assert "cost above the best [EUR]" in page  # at the axis of the chart
+    with pytest.raises(pzos.InvalidInput, match="unit = 5: expected a line of text"):
+        pzos.minimize(lambda x, y: y @ y, abs, [0.0], unit=5)
+
+
 @pytest.mark.parametrize(("sense", "best"), [("min", [3.0, 1.0, 1.0, 0.0]), ("max", [3.0, 3.0, 3.0, 3.0])])
 def test_the_best_so_far_never_gets_worse(sense: str, best: list[float]) -> None:
     curve = Curve(np.arange(4.0), np.arange(4.0), np.array([3.0, 1.0, 2.0, 0.0]))

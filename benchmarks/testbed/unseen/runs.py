@@ -6,7 +6,7 @@ import importlib
 import json
 import signal
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -78,29 +78,39 @@ def run(job: Job) -> Run:
     """Make one run; what breaks is a result."""
     instance = make(job.family, job.seed)
     door = Door(instance, job.budget + (0 if job.method in PEERS else _SLACK))
-    stop = failure = ""
-    unfit, returned = False, None
+    stop, returned = "", None
+
+    def ask() -> None:
+        nonlocal stop, returned
+        if job.method in PEERS:
+            PEERS[job.method](door, job.seed)
+        else:
+            stop, x = _ours(door, job)
+            returned = instance.true_value(x)
+
     wall, cpu = time.perf_counter(), time.process_time()
-    try:
-        with Limit(job.limit):
-            if job.method in PEERS:
-                PEERS[job.method](door, job.seed)
-            else:
-                stop, x = _ours(door, job)
-                returned = instance.true_value(x)
-    except Unfit as error:
-        unfit, failure = True, str(error)
-    except Spent:
-        failure = "asked beyond its budget"
-    except TooLong:
-        failure = f"TooLong: more than {job.limit} s"
-    except BREAKS as error:
-        failure = f"{type(error).__name__}: {error}"[:300]
+    failure, unfit = attempt(ask, job.limit)
     own = (time.process_time() - cpu - door.seconds) * 1e3 / max(1, len(door.values))
     return Run(
         *job.key, door.values[: job.budget], returned, stop, failure, unfit, door.repeats, door.outside,
         max(0, len(door.values) - job.budget), round(own, 3), round(time.perf_counter() - wall, 2),
     )  # fmt: skip
+
+
+def attempt(ask: Callable[[], None], limit: int) -> tuple[str, bool]:
+    """Let a method ask; return why it broke off, if it did, and whether it is not made for the problem."""
+    try:
+        with Limit(limit):
+            ask()
+    except Unfit as error:
+        return str(error), True
+    except Spent:
+        return "asked beyond its budget", False
+    except TooLong:
+        return f"TooLong: more than {limit} s", False
+    except BREAKS as error:
+        return f"{type(error).__name__}: {error}"[:300], False
+    return "", False
 
 
 def _ours(door: Door, job: Job) -> tuple[str, Any]:

@@ -305,6 +305,7 @@ def _curve(story: Story) -> dict[str, str] | None:
             f"{x:.1f},{y:.1f}" for x, y in ([(0.0, points[0][1])] if len(points) == 1 else []) + points
         )
     return lines | {
-        "top": f"{high:.6g}", "bottom": f"{low:.6g}", "first": f"{values[0]:.6g}", "last": f"{best[-1]:.6g}",
+        "top": story.amount(high), "bottom": story.amount(low), "first": story.amount(values[0]),
+        "last": story.amount(best[-1]),
         "queries": f"{int(queries[-1]):,}",
     }  # fmt: skip

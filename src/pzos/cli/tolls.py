@@ -288,6 +288,7 @@ def _data(args: argparse.Namespace, choice: _Choice, found: TollSearch, reports:
         "taken_off": choice.names(found.taken_off),
         "checks": {"queries": found.checks, "unchecked": found.unchecked},
         "priced_out": choice.names(found.empty),
+        "not_determined": {"flows": _open(found), "objective": found.open_value},
         "gap": state.gap,
         "tolls": dict(zip(choice.names(range(found.x.size)), map(float, found.x), strict=True)),
         "links": [dict(zip(_LINK_COLUMNS[:-2], row[:-2], strict=True)) for row in _link_rows(choice, state)],
@@ -365,7 +366,14 @@ def _findings(args: argparse.Namespace, choice: _Choice, found: TollSearch, stat
     if found.checks:
         left = f"; {found.unchecked} tolls were not checked for want of queries" if found.unchecked else ""
         lines.append(f"{found.checks} of the queries were spent on finding tolls that change nothing{left}")
+    lines += _open(found)
+    if found.open_value:
+        lines.append("the objective depends on flows that are not determined: travellers who do not care decide it")
     return ["", *lines] if lines else []
+
+
+def _open(found: TollSearch) -> list[str]:
+    return [] if found.open_flows is None else found.open_flows.sentences()
 
 
 def _bounded(args: argparse.Namespace, choice: _Choice, found: TollSearch, state: Assignment) -> dict[str, Any]:

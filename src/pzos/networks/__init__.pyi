@@ -17,6 +17,7 @@ from .maps import draw_map as draw_map
 from .network import Network as Network
 from .objectives import TollReport as TollReport, toll_report as toll_report
 from .omx import read_omx as read_omx, write_omx as write_omx
+from .open_flows import OpenFlows as OpenFlows
 from .osm import read_osm as read_osm
 from .scenarios import with_elastic_demand as with_elastic_demand, with_time_slices as with_time_slices
 from .search import TollSearch as TollSearch, best_uniform as best_uniform, optimise_tolls as optimise_tolls

@@ -24,6 +24,7 @@ from pzos.networks.latency import FLOW
 if TYPE_CHECKING:
     from pzos.networks.derivatives import FlowDerivative
     from pzos.networks.network import Network
+    from pzos.networks.open_flows import OpenFlows
 
 _GAP = number(lambda gap: 0 < gap < 1, "a number between 0 and 1", "1e-10 is usual, 1e-14 about the end")
 
@@ -131,6 +132,13 @@ class Assignment:
         from pzos.networks.derivatives import flow_derivative
 
         return flow_derivative(self)
+
+    @cached_property
+    def open_flows(self) -> OpenFlows:
+        """Return which flows the equilibrium leaves open: on links of constant cost where ways tie, and of classes."""
+        from pzos.networks.open_flows import open_flows
+
+        return open_flows(self)
 
     def paths(self) -> Iterator[PathFlow]:
         """Yield every path that carries flow (path flows, unlike link flows, are not unique)."""

@@ -11,6 +11,7 @@ Everything is asked within one budget of queries, and every answer is known to a
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -24,12 +25,15 @@ from pzos.base.errors import FollowerFailure, InvalidInput
 from pzos.base.types import Purpose, Query, Vector
 from pzos.methods.solver import Stop
 from pzos.networks.demand import Indices
+from pzos.networks.open_flows import OpenFlows
 from pzos.networks.tolls import TollFollower, marginal_cost_tolls
 from pzos.problem.problem import Problem
 from pzos.problem.sets import Box, Nonnegative
 from pzos.solving import solve
 from pzos.study.result import Result
 from pzos.study.standing import FEASIBLE, Standing
+
+logger = logging.getLogger("pzos")
 
 #: The share of the budget kept for the checks at the end.
 _CHECKS = 0.15
@@ -68,6 +72,8 @@ class TollSearch:
     Of the tolls, by their position in x: ``taken_off`` changed nothing and are gone (``checks`` queries were spent on
     that, ``unchecked`` were left for want of budget), ``captive`` are on links that kept their traffic at every toll
     tried, ``capped`` are at the highest toll allowed, ``empty`` are priced out of traffic: lower ones were no better.
+    ``open_flows`` are those that the equilibrium leaves open, where the followers are one; ``open_value`` says that the
+    objective depends on them: travellers who do not care decide what it is worth.
     """
 
     x: Vector
@@ -85,6 +91,8 @@ class TollSearch:
     empty: tuple[int, ...]
     checks: int
     unchecked: int
+    open_flows: OpenFlows | None
+    open_value: bool
 
     def choices(self) -> dict[str, Vector]:
         """Return the tolls worth comparing by name: none, the best uniform ones, and those found."""
@@ -131,7 +139,7 @@ def optimise_tolls(
         best.x, best.value, starts[0], _best_uniform(asked, equal), equal[0].value, queries - asked.left,
         time.perf_counter() - begin, result, asked.standing(best, result), tuple(gone.tolist()),
         asked.captive(), _at_the_cap(problem, best.x), tuple(asked.empty(best).tolist()), before_checks - asked.left,
-        unchecked,
+        unchecked, *_left_open(problem, best),
     )  # fmt: skip
 
 
@@ -242,6 +250,23 @@ class _Asked:
         flows = [self.traffic(trial) for trial in self.trials.values()]
         known = [flow for flow in flows if flow is not None]
         return np.max(known, axis=0) if known else None
+
+
+def _left_open(problem: Problem, best: Trial) -> tuple[OpenFlows | None, bool]:
+    """Return what the equilibrium leaves open at these tolls, and whether the objective depends on it."""
+    travellers = getattr(problem.follower, "function", None)
+    if not isinstance(travellers, TollFollower):
+        return None, False
+    found = travellers.assignment(best.x).open_flows
+    grad = problem.leader(best.x, best.y).grad_y
+    weights = np.array(np.broadcast_to(grad[: found.change.shape[1]], found.change.shape))
+    if not travellers.tariff.alike:  # who pays each toll follows behind the flow; what trips cost is never open
+        weights += travellers.tariff.tolls(grad[found.change.shape[1] :][: len(travellers.tariff)])
+    if not found.matter(weights):
+        return found, False
+    logger.warning("optimise_tolls: travellers who do not care decide what these tolls are worth; %s; change a toll "
+                   "there a little to see by how much", "; ".join(found.sentences()))  # fmt: skip
+    return found, True
 
 
 def _at_the_cap(problem: Problem, x: Vector) -> tuple[int, ...]:

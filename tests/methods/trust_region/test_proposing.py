@@ -126,6 +126,17 @@ def test_eight_at_a_time_take_a_third_of_the_rounds():
     assert 3 * rounds(8) <= rounds(1)
 
 
+def test_with_many_decisions_the_search_goes_on_from_the_open_trial():
+    problem, calls = curved(60, 10), []
+    counted = replace(problem.leader, all_function=lambda x, y: calls.append(0) or problem.leader.all_function(x, y))
+    task, state = Task(replace(problem.known(), leader=counted), Keys(0)), play(problem, [0] * 2, 1)[0]
+    first = SOLVER.propose(task, state, [])
+    assert first.kind is Kind.TRIAL
+    from_the_centre = len(calls)
+    assert not np.array_equal(SOLVER.propose(task, state, [first]).points[0], first.points[0])
+    assert len(calls) - from_the_centre < from_the_centre // 2
+
+
 def test_a_repeat_that_is_due_takes_one_slot_more():
     problem = curved()
     task = Task(problem.known(), Keys(0))

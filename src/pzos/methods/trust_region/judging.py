@@ -286,4 +286,4 @@ def findings(state: RegionState) -> str:
         said.append(f"decisions were moved together, in up to {len(state.groups)} groups")
     if state.looks:
         said.append(f"{counted(state.looks, 'query')} looked far away")
-    return "found out on the way: " + "; ".join(said)
+    return "Found out on the way: " + "; ".join(said)

@@ -9,10 +9,10 @@ alone, so what was issued can be computed again from the answers and the order i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -27,7 +27,7 @@ from pzos.methods.trust_region import looking
 from pzos.methods.trust_region.gridded import grid_of, untold_near
 from pzos.methods.trust_region.judging import judged
 from pzos.methods.trust_region.state import Kind, RegionState, TrialPlan, retuned
-from pzos.methods.trust_region.subproblem import Move, Region, bounds_of, minimise, on_model
+from pzos.methods.trust_region.subproblem import Move, Region, Unmoved, bounds_of, minimise, on_model
 
 _AGAIN = (Kind.REPEAT, Kind.CHECK)
 Rivals = Mapping[Shape, ResponseModel]
@@ -40,6 +40,8 @@ _MOST_RADII, _OPEN_PER_RADIUS = 2, 4
 #: How far from where the method is about to be directions are asked, in its step.
 _ASIDE = 0.5
 _ITERATIONS = 16
+#: From so many decisions on a search from the centre takes long.
+_MANY = 50
 #: How much less a direction counts for each answer that has shown it.
 _SEEN = 100.0
 #: What is nearer than this is no direction.
@@ -100,6 +102,10 @@ class Steps(Protocol):
         """Return the minimiser of the model."""
         ...
 
+    def move_on(self, task: Task, state: RegionState, model: ResponseModel, start: Vector) -> Move:
+        """Return what a short search for the minimiser finds from here."""
+        ...
+
     def concluded(self, task: Task, state: RegionState, plan: TrialPlan, told: Told) -> tuple[RegionState, Outcome]:
         """Return what follows from an answer that came in turn, or from none."""
         ...
@@ -135,7 +141,7 @@ def proposals(steps: Steps, task: Task, state: RegionState, pending: Sequence[Tr
         due = _Due(state, asked)
         query = steps.planned(task, due.state, rivals) if due.something else None
         if query is None or query.kind not in _AGAIN:  # on a grid nothing is asked again
-            scene = scene or _Scene(steps, task, due.state, rivals)
+            scene = scene or _Scene(steps, task, due.state, rivals, asked)
             query = scene.next(asked)
         made = query if isinstance(query, Proposal) else _alone(state, query)
         asked.append(made)
@@ -163,25 +169,17 @@ class _Due:
         self.state = state
 
 
-class _Still(NamedTuple):
-    """Followers that do not react."""
-
-    y: Vector
-
-    def response_and_pull(self, x: Vector) -> tuple[Vector, Callable[[Vector], Vector]]:
-        """Return the answer, and that it never changes."""
-        return self.y, lambda _: np.zeros_like(x)
-
-
 class _Scene:
     """Where the method stands and is about to go, to which every further query is compared."""
 
-    def __init__(self, steps: Steps, task: Task, state: RegionState, rivals: Rivals) -> None:
+    def __init__(
+        self, steps: Steps, task: Task, state: RegionState, rivals: Rivals, asked: Sequence[TrialPlan]
+    ) -> None:
         self.steps, self.task, self.state, self.rivals = steps, task, state, rivals
         self.model = rivals[state.shapes[0]] if state.shapes[0] in rivals else next(iter(rivals.values()))
-        self.first = steps.planned(task, state, rivals)
-        move = self.first.move
         self.region = looking.region_of(task, state)
+        self.first = self._improved(asked) or steps.planned(task, state, rivals)
+        move = self.first.move
         self.goal = move.x if move.x.size and move.predicted > 0.0 else state.x
         size = self.region.size(self.goal)
         self.reach = size if size > 1e-9 * state.scale else state.radius
@@ -190,6 +188,19 @@ class _Scene:
             self.length = state.radius * float(np.sqrt(state.x.size))
         self._alone: Move | None = None
         self._radii: dict[float, Move] = {}
+
+    def _improved(self, asked: Sequence[TrialPlan]) -> TrialPlan | None:
+        """Return the model's minimiser, searched from the open query for the one before: cheap with many decisions."""
+        state = self.state
+        if state.x.size < _MANY:
+            return None
+        trials = (plan for plan in asked if isinstance(plan, Proposal) and plan.alone and plan.kind is Kind.TRIAL)
+        for plan in trials:
+            if plan.radius == state.radius and np.array_equal(plan.since.x, state.x):
+                move = self.steps.move_on(self.task, state, self.model, plan.points[0])
+                if move.predicted > 0.0:
+                    return replace(self._proposal(Kind.TRIAL, move.x, move, state.radius, asked), alone=True)
+        return None
 
     def next(self, asked: Sequence[TrialPlan]) -> TrialPlan:
         """Return the first query that is not being asked yet: alone, at the goal, for another radius, aside."""
@@ -215,7 +226,7 @@ class _Scene:
     def _unanswered(self) -> Move:
         """Return where f is lowest if the followers do not react."""
         if self._alone is None:
-            still = _Still(self.state.past.answers[self.state.centre])
+            still = Unmoved(self.state.past.answers[self.state.centre])
             objective = on_model(self.task.known.leader, self.task.known.sign, still)
             self._alone = minimise(objective, self.region, _ITERATIONS)
         return self._alone

@@ -205,6 +205,11 @@ class CompositeTrustRegion:
                 return move
         return minimise(objective, region, self.iterations)
 
+    def move_on(self, task: Task, state: RegionState, model: ResponseModel, start: Vector) -> Move:
+        """Return what a short search for the minimiser finds from here."""
+        objective = on_model(task.known.leader, task.known.sign, model)
+        return minimise(objective, looking.region_of(task, state), max(self.iterations // 4, 1), start)
+
     def _hopeful(self, task: Task, state: RegionState, model: ResponseModel, move: Move, doubt: float) -> Move:
         """Return where f on the model, less a share of what the model does not know of it, is lowest."""
         objective = on_model(task.known.leader, task.known.sign, model)

@@ -53,7 +53,7 @@ class Swaps(NamedTuple):
 
 
 @inlined
-def _code(link: Any) -> Any:
+def link_code(link: Any) -> Any:
     """Return a scrambled number of a link, such that sums of them tell sets of links apart."""
     code = (link + 1) * -7046029254386353131
     code = (code ^ (code >> 31)) * -4658895280553007687
@@ -70,7 +70,7 @@ def path_codes(pairs: Long, paths: Paths, state: Matrix, prices: Vector, codes: 
             for k in range(start[path], stop[path]):
                 link = np.int64(pool[k])
                 time += state[link, TIME]
-                code += _code(link)
+                code += link_code(link)
             prices[path], codes[path] = time, code
 
 
@@ -214,7 +214,7 @@ def merge_stretches(swaps: Swaps, slope: Vector) -> tuple[Swaps, Vector]:
     signature, links, count = np.zeros(slope.size, np.int64), np.empty(slope.size, np.int64), 0
     number = np.full(slope.size, -1, np.int64)
     for j in range(fixed.size):
-        code = _code(np.int64(j))
+        code = link_code(np.int64(j))
         for k in range(start[j], start[j + 1]):
             signature[own[k]] += code if k < middle[j] else -code
             if number[own[k]] < 0:
