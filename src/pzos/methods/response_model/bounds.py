@@ -92,7 +92,7 @@ class Bounds:
         return y, free
 
     def pull(self, g: Vector, free: Vector) -> Vector:
-        """Return the transposed derivative of ``show`` times g, or times each row of it; ``free`` came from ``show``."""
+        """Return the transposed derivative of ``show`` times g, or each row of it, where ``free`` came from it."""
         inner: Vector = free * g
         law = self.law
         if law is None or bool((free == 1.0).all()):
