@@ -128,7 +128,7 @@ class Story:
             down, lower = ("down", "lower") if best < first else ("up", "higher")
             came = f"{down} from {self.amount(first)} to {self.amount(best)}"
             said = f"The best decision found brings the {self.cost} {came}"
-            if abs(first) > _SMALL * abs(best):
+            if abs(first) > _SMALL * abs(best) and first * best >= 0.0:  # of a change of sign there are none
                 aside.insert(0, f"{100 * abs(best - first) / abs(first):.3g} % {lower}")
         return said + (f" ({'; '.join(aside)})" if aside else "")
 

@@ -280,7 +280,9 @@ def findings(state: RegionState) -> str:
     ratio = float(history.sizes.max() / history.sizes.min())
     unequal = f", by a factor of up to {ratio:.2g} between decisions" if ratio > 1.0 else ""
     said.append(f"a typical move of a decision is {state.scale:.2g}{unequal}")
-    if leading is not None and leading.weight > 0.0:
+    if winner is Shape.FREE and state.shapes[0] is Shape.LOCAL:
+        said.append("around the best point the answers are straight, as they are between kinks")
+    elif leading is not None and leading.weight > 0.0:
         said.append(f"beyond what is linear the answers are taken as {leading.kernel.value}")
     if state.groups:
         said.append(f"decisions were moved together, in up to {len(state.groups)} groups")
