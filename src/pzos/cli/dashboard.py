@@ -60,18 +60,20 @@ def run(args: argparse.Namespace) -> int:
     token = secrets.token_urlsafe(24)
     with contextlib.closing(socket.create_server((_LOOPBACK, args.port))) as listening:
         port = listening.getsockname()[1]
-        app = application(Desk(args.folder), token, port, may_answer=args.answer)
+        desk = Desk(args.folder)
+        app = application(desk, token, port, may_answer=args.answer)
         sys.stdout.write(f"http://{_LOOPBACK}:{port}/?token={token}\n")
         sys.stdout.write("open this address in a browser on this machine; end with Ctrl-C\n")
         sys.stdout.flush()
-        threading.Thread(target=_warm, daemon=True).start()
+        threading.Thread(target=_warm, args=[desk], daemon=True).start()
         config = uvicorn.Config(app, log_level="warning", access_log=False, server_header=False)
         uvicorn.Server(config).run(sockets=[listening])
     return 0
 
 
-def _warm() -> None:
-    """Load what draws reports, so that the first one opens as fast as the others."""
+def _warm(desk: Desk) -> None:
+    """Read the studies and load what draws reports, so that the first page opens as fast as the others."""
+    desk.look_around()
     with contextlib.suppress(MissingExtra):
         bundle()
 
