@@ -31,6 +31,9 @@ FLAGS = (
     "--remote-debugging-pipe",
 )
 PATIENCE = 60.0
+#: Charts that are not drawn yet, and are not folded away.
+_UNDRAWN = """[...document.querySelectorAll(".plotly-graph-div")].filter(
+  plot => !plot.closest("details:not([open])") && !plot.querySelector(".main-svg")).length"""
 #: Chromium reads commands from descriptor 3 and answers on 4: put our pipes there, then become Chromium.
 _WITH_PIPES = """
 import fcntl, os, sys
@@ -103,6 +106,14 @@ class Browser:
         ):
             time.sleep(0.02)
         self.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(1))))")
+
+    def draw(self) -> None:
+        """Wait until every chart that is not folded away is drawn."""
+        deadline = time.monotonic() + PATIENCE
+        while self.evaluate(_UNDRAWN):
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"charts are not drawn after {PATIENCE:g} s")
+            time.sleep(0.02)
 
     def click(self, selector: str) -> None:
         """Click what the selector finds, and wait for the page that this opens."""

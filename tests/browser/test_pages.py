@@ -131,6 +131,7 @@ def test_nothing_to_complain_about(
 ) -> None:
     width, height, phone = SIZES[size]
     chromium.open(request.getfixturevalue(page), width, height, phone=phone)
+    chromium.draw()
     seen: dict[str, Any] = chromium.evaluate(AUDIT)
     assert seen["complaints"] == []
     assert chromium.complaints() == []
@@ -141,15 +142,31 @@ def test_nothing_to_complain_about(
 
 def test_the_buttons_draw_progress_against_seconds(chromium: Browser, single: Path) -> None:
     chromium.open(single, 1280, 900)
+    chromium.draw()
     chromium.evaluate("document.querySelectorAll('#progress .updatemenu-button')[1].dispatchEvent(new Event('click'))")
     assert chromium.evaluate("document.getElementById('progress').layout.xaxis.title.text") == "seconds since the start"
     assert chromium.complaints() == []
 
 
+def test_the_text_is_there_before_the_charts(chromium: Browser, city: Path) -> None:
+    """Plotly is five megabytes: it is read when the text is painted, or when the page is printed."""
+    held = "window.setTimeout = () => 0"
+    number = chromium.call("Page.addScriptToEvaluateOnNewDocument", source=held)["identifier"]
+    try:
+        chromium.open(city, 390, 844, phone=True)
+        assert chromium.evaluate("typeof Plotly") == "undefined"
+        assert "The best decision" in chromium.evaluate("document.body.innerText")
+        chromium.evaluate("dispatchEvent(new Event('beforeprint'))")
+        assert chromium.evaluate("waiting.size") == 1  # step and radius are folded away
+        assert chromium.complaints() == []
+    finally:
+        chromium.call("Page.removeScriptToEvaluateOnNewDocument", identifier=number)
+
+
 def test_what_is_folded_opens_and_is_drawn(chromium: Browser, report: Path) -> None:
     chromium.open(report, 390, 844, phone=True)
     chromium.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")
-    chromium.evaluate("new Promise(done => setTimeout(done, 300))")
+    chromium.draw()
     seen = chromium.evaluate(AUDIT)
     assert seen["complaints"] == []
     assert seen["plots"] == 5  # step and radius of both studies are drawn when they are looked at
@@ -164,6 +181,7 @@ def test_pages_can_be_read_in_the_dark(name: str, chromium: Browser, request: py
     chromium.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "dark"}])
     try:
         chromium.open(path, 1280, 900)
+        chromium.draw()
         assert chromium.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(22, 22, 22)"
         assert chromium.evaluate(AUDIT)["complaints"] == []
         assert chromium.complaints() == []

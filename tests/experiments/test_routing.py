@@ -106,13 +106,25 @@ def test_batches_are_judged_by_means_and_lower_quartiles_and_medians_are_a_findi
     ours, theirs = FAST.copy(), FAST - 1e-3
     ours[:70, 40:] = theirs[:70, 40:] - 1e-6  # a hair behind on most instances late, far ahead on some
     ours[70:, 40:] += 0.01
-    claims = routing._batch_claims(4, ours, theirs, bands(ours), bands(theirs))
+    all_bands = bands(ours), bands(theirs)
+    claims = routing._batch_claims(2, ours, theirs, *all_bands, largest=False)
     assert claims[0].verdict == "holds"
     medians = next(claim for claim in claims if "(medians)" in claim.claim)
     assert (medians.source, medians.number < 1.0) == ("finding", True)
-    assert [claim.claim[-7:] for claim in routing._batch_claims(1, ours, theirs, bands(ours), bands(theirs))] == [
-        "(means)"
-    ]
+    (alone,) = routing._batch_claims(1, ours, theirs, *all_bands, largest=False)
+    assert alone.claim.endswith("(means)")
+
+
+@pytest.mark.parametrize(("ahead", "verdict"), [(0.1, "holds"), (-0.1, "does not hold")])
+def test_the_largest_batch_is_judged_over_the_run_and_every_iteration_is_a_finding(ahead: float, verdict: str) -> None:
+    """Other seeds have ZOS with Q = 4 ahead by 1e-4 in the means of the last iteration."""
+    ours, theirs = FAST.copy(), FAST - ahead
+    ours[:, -1] = theirs[:, -1] - 1e-4
+    claim, *strict = routing._batch_claims(4, ours, theirs, bands(ours), bands(theirs), largest=True)
+    assert (claim.source, claim.verdict) == ("paper", verdict)
+    assert {one.source for one in strict} == {"finding"}
+    assert len(strict) == 4
+    assert all(one.number < 1.0 for one in strict)
 
 
 def test_with_tolls_of_at_least_zero_the_first_steps_are_a_finding() -> None:

@@ -1,4 +1,4 @@
-"""One run is a pure function of its spec; the store gives it back bit for bit; nothing is computed twice."""
+"""The store gives a run back bit for bit; nothing is computed twice, and where it is does not matter."""
 
 from __future__ import annotations
 
@@ -10,81 +10,11 @@ import numpy as np
 import pytest
 
 from pzos.answers.workers import Workers
-from pzos.base.errors import FollowerFailure, InvalidInput, NotConverged
+from pzos.base.errors import InvalidInput
 from pzos.experiments import runs as experiment
 from pzos.experiments.descriptions import RunSpec, Variant
-from pzos.experiments.runs import CountingDomain, RunOutcome, RunStore, compute_missing, execute
-from pzos.games import SecurityGame
-from pzos.problem.follower import batched
-from pzos.problem.sets import Nonnegative, Whole
-from reading_edition import pzos
-
-
-def test_a_run_is_a_pure_function_of_its_spec() -> None:
-    spec = RunSpec("routing", 0, 500_000, 0, 0.7, 20, Variant("ZOS", 2))
-    first, second = execute(spec), execute(spec)
-    assert first.values.tobytes() == second.values.tobytes()
-    assert first.values.shape == (21,)
-    assert first.gradient_norms_squared.shape == (20,)
-
-
-def test_a_run_agrees_with_the_reading_edition() -> None:
-    spec = RunSpec("security", 0, 7, 10, 0.05, 30, Variant("PZOS", radius=0.1))
-    game = SecurityGame.random(7, targets=10)
-    problem = game.problem()
-    points = pzos(
-        lambda x, y: game.damage_and_gradients(x, y)[1], lambda x, y: game.damage_and_gradients(x, y)[2], game.response,
-        problem.x0, step=lambda t: 0.05 / (t + 1) ** 0.5, mu=0.1, T=30, seed=7, project=problem.domain.project,
-    )  # fmt: skip
-    values = [game.damage(x, game.response(x)) for x in points]
-    np.testing.assert_allclose(execute(spec).values, values, rtol=1e-12)
-
-
-def test_projections_that_move_are_counted() -> None:
-    domain = CountingDomain(Nonnegative())
-    domain.project(np.array([1.0, 2.0]))
-    domain.project(np.array([1.0, -2.0]))
-    assert domain.projected == 1
-    assert CountingDomain(Whole()).project(np.array([-1.0]))[0] == -1.0
-    assert domain.contains(np.array([1.0, 0.0]))
-    assert not domain.contains(np.array([1.0, -1.0]))
-    assert domain.faults(2) == Nonnegative().faults(2)
-
-
-@pytest.mark.parametrize(("share", "slack"), [(0.5, 0), (50.0, 9)])
-def test_answers_that_leave_budget_are_counted(share: float, slack: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    game = SecurityGame.random(0, targets=5, budget_share=share)
-    monkeypatch.setattr(experiment.SecurityGame, "random", lambda *_, **__: game)
-    outcome = execute(RunSpec("security", 0, 0, 5, 0.05, 3, Variant("ZOS", radius=0.1)))
-    assert outcome.slack_answers == slack + (slack > 0)  # two probes and the iterate a step, and the last iterate
-
-
-DIVERGING = RunSpec("routing", 33, 4_500_033, 0, 1.05, 150, Variant("ZOS", bold=True))
-
-
-def test_a_run_that_diverges_is_a_result_and_the_worst() -> None:
-    """Its tolls grow to millions, where no equilibrium can be certified: that ends the run, not the reproduction."""
-    outcome = execute(DIVERGING)
-    reached = np.isfinite(outcome.values)
-    last = int(reached.sum())
-    assert 1 < last < 150
-    assert reached[:last].all()
-    assert (outcome.values[last:] == -np.inf).all()  # revenue is maximised
-    assert outcome.values.shape == (151,)
-    assert np.isfinite(outcome.gradient_norms_squared).sum() == last
-    assert np.isnan(outcome.gradient_norms_squared[last:]).all()
-
-
-@pytest.mark.parametrize("error", [ValueError("a bug"), NotConverged("at x0 already")])
-def test_a_follower_that_fails_otherwise_is_an_error(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fails(_: np.ndarray) -> np.ndarray:
-        raise error
-
-    problem = replace(SecurityGame.random(0, targets=5).problem(), follower=batched(fails))
-    monkeypatch.setattr(experiment, "_problem", lambda spec: (problem, np.inf))
-    with pytest.raises(FollowerFailure, match=str(error)):
-        execute(RunSpec("security", 0, 0, 5, 0.05, 3, Variant("ZOS", radius=0.1)))
-
+from pzos.experiments.lockstep import RunOutcome, dimension_of, execute
+from pzos.experiments.runs import RunStore, compute_missing, jobs
 
 OUTCOME = RunOutcome(np.array([1.0, np.pi, -0.0]), np.array([1e-300, 2.0]), 3, 4, 5)
 
@@ -114,7 +44,20 @@ def test_another_version_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         RunStore(tmp_path / "runs.sqlite")
 
 
-SPECS = [RunSpec("security", at, at, 5, 0.05, steps, Variant("PZOS", radius=0.1)) for at, steps in ((0, 3), (1, 6))]
+SPECS = [RunSpec("security", at, at, 5 + at, 0.05, 3 + 3 * at, Variant("PZOS", radius=0.1)) for at in (0, 1)]
+
+
+def test_a_job_is_all_runs_on_a_few_instances_of_one_dimension() -> None:
+    variants = Variant("PZOS"), Variant("ZOS", 4)
+    routing = [RunSpec("routing", at, 500_000 + at, 0, 0.7, 150, one) for at in range(225) for one in variants]
+    security = [replace(SPECS[0], seed=seed) for seed in range(20)]
+    found = jobs([*routing, *security])
+    assert sorted(spec.key for job in found for spec in job) == sorted(spec.key for spec in [*routing, *security])
+    for job in found:
+        assert len({(spec.family, dimension_of(spec)) for spec in job}) == 1
+        assert len({spec.seed for spec in job}) <= 8
+        assert job[0].family == "security" or len(job) == 2 * len({spec.seed for spec in job})
+    assert sorted(len(job) for job in found if job[0].family == "security") == [4, 8, 8]
 
 
 @pytest.fixture
@@ -126,7 +69,7 @@ def store(tmp_path: Path):
 
 def test_only_what_is_missing_is_computed_the_longest_first(store: RunStore, monkeypatch: pytest.MonkeyPatch) -> None:
     done: list[RunSpec] = []
-    monkeypatch.setattr(experiment, "execute", lambda spec: done.append(spec) or OUTCOME)
+    monkeypatch.setattr(experiment, "execute", lambda job: done.extend(job) or [OUTCOME] * len(job))
     assert compute_missing([*SPECS, *SPECS], store) == 2
     assert done == SPECS[::-1]
     assert compute_missing(SPECS, store) == 0
@@ -137,7 +80,7 @@ def test_only_what_is_missing_is_computed_the_longest_first(store: RunStore, mon
 
 @pytest.mark.parametrize("where", ["executor", "processes"])
 def test_where_a_run_is_computed_changes_no_bit(where: str, store: RunStore) -> None:
-    expected = [execute(spec) for spec in SPECS]
+    expected = execute(SPECS)
     if where == "executor":
         with ThreadPoolExecutor(2) as executor:
             compute_missing(SPECS, store, executor)
@@ -151,10 +94,10 @@ def test_where_a_run_is_computed_changes_no_bit(where: str, store: RunStore) -> 
 
 
 def test_a_run_that_fails_ends_the_others_and_keeps_what_is_done(store: RunStore, monkeypatch) -> None:
-    def fails(spec: RunSpec) -> RunOutcome:
-        if spec is SPECS[0]:
+    def fails(job: list[RunSpec]) -> list[RunOutcome]:
+        if job == SPECS[:1]:
             raise RuntimeError("out of order")
-        return OUTCOME
+        return [OUTCOME]
 
     monkeypatch.setattr(experiment, "execute", fails)
     with pytest.raises(RuntimeError, match="out of order"):
@@ -164,7 +107,7 @@ def test_a_run_that_fails_ends_the_others_and_keeps_what_is_done(store: RunStore
 
 def test_a_bar_is_shown_on_a_terminal_only(store: RunStore, monkeypatch, capsys) -> None:
     pytest.importorskip("rich", reason="needs the extra 'cli'")
-    monkeypatch.setattr(experiment, "execute", lambda spec: OUTCOME)
+    monkeypatch.setattr(experiment, "execute", lambda job: [OUTCOME] * len(job))
     compute_missing(SPECS[:1], store)
     assert capsys.readouterr().err == ""
     monkeypatch.setattr(experiment.sys.stderr, "isatty", lambda: True, raising=False)

@@ -97,8 +97,18 @@ _ONE_THREAD = 4096
 
 
 def dot(a: Vector, b: Vector) -> float:
-    """Return the inner product a . b with the same bits for any number of BLAS threads."""
+    """Return the inner product a . b with the same bits for any number of BLAS threads.
+
+    Two stacks of rows give a column: for every row the bits it has alone.
+    """
+    if a.ndim > 1:
+        return _dots(a, b)  # type: ignore[return-value]  # it computes like a number
     return float(a.dot(b)) if a.size <= _ONE_THREAD else float(np.einsum("i,i->", a, b))
+
+
+def _dots(a: Matrix, b: Matrix) -> Matrix:
+    products: Vector = np.vecdot(a, b) if a.shape[-1] <= _ONE_THREAD else np.einsum("...i,...i->...", a, b)
+    return products[..., None]
 
 
 def all_finite(a: Vector) -> bool:

@@ -200,7 +200,7 @@ class RoutingGame:
         """Return the authority: f(tau, F) = sum_e tau_e F_e - regularisation |tau|^2 with exact partial gradients."""
         must = at_least(0.0, "a finite number >= 0", "the paper uses 1")
         must.require("RoutingGame.leader", "regularisation", regularisation)
-        revenue = _Revenue(float(regularisation))
+        revenue = _OneRevenue(float(regularisation))
         return leader_from_functions(revenue.value, value_and_gradients=revenue.everything, name="toll revenue")
 
     def problem(
@@ -296,13 +296,7 @@ def checked_tolls(where: str, tolls: Any, edges: int) -> tuple[Matrix, bool]:
 def _draw_data(seed: int, vertices: int | None, edges: int | None, classes: int | None) -> tuple[Any, ...]:
     """Draw the data of :meth:`RoutingGame.random`."""
     draw = Keys(seed).generator(Role.INSTANCE)
-    drawn = int(draw.integers(6, 26)), draw.random(), int(draw.integers(2, 6))
-    faults = Faults("RoutingGame.random")
-    n = _chosen(faults, "vertices", drawn[0] if vertices is None else vertices, 2, 10**6)
-    low, high = min(2 * n, n * (n - 1)), min(max(5 * n - 6, 2 * n), n * (n - 1))
-    m = _chosen(faults, "edges", low + int(drawn[1] * (high - low + 1)) if edges is None else edges, n - 1, n * (n - 1))
-    k = _chosen(faults, "classes", drawn[2] if classes is None else classes, 1, 10**6)
-    faults.raise_if_any()
+    n, m, k = _draw_sizes(draw, vertices, edges, classes)
     tail, head = _draw_graph(draw, n, m)
     sources = np.unique(tail)
     joined = [
@@ -312,6 +306,24 @@ def _draw_data(seed: int, vertices: int | None, edges: int | None, classes: int 
     latency = draw.uniform(1.0, 5.0, m), draw.uniform(1.0, 10.0, m)
     demand, sensitivity = draw.integers(3, 13, k).astype(np.float64), draw.uniform(0.1, 2.0, k)
     return tail, head, *latency, *pairs.T, demand, sensitivity
+
+
+def _draw_sizes(
+    draw: np.random.Generator, vertices: int | None, edges: int | None, classes: int | None
+) -> tuple[int, int, int]:
+    drawn = int(draw.integers(6, 26)), draw.random(), int(draw.integers(2, 6))
+    faults = Faults("RoutingGame.random")
+    n = _chosen(faults, "vertices", drawn[0] if vertices is None else vertices, 2, 10**6)
+    low, high = min(2 * n, n * (n - 1)), min(max(5 * n - 6, 2 * n), n * (n - 1))
+    m = _chosen(faults, "edges", low + int(drawn[1] * (high - low + 1)) if edges is None else edges, n - 1, n * (n - 1))
+    k = _chosen(faults, "classes", drawn[2] if classes is None else classes, 1, 10**6)
+    faults.raise_if_any()
+    return n, m, k
+
+
+def random_edges(seed: int) -> int:
+    """Return how many edges RoutingGame.random(seed) has, without drawing the rest of it."""
+    return _draw_sizes(Keys(seed).generator(Role.INSTANCE), None, None, None)[1]
 
 
 def _chosen(faults: Faults, name: str, value: Any, least: int, most: int) -> int:
@@ -335,13 +347,22 @@ def _draw_graph(draw: np.random.Generator, vertices: int, edges: int) -> tuple[I
 
 
 @dataclass(frozen=True, slots=True)
-class _Revenue:
-    """sum_e tau_e F_e - lambda |tau|^2 and its gradients F - 2 lambda tau and tau."""
+class Revenue:
+    """sum_e tau_e F_e - lambda |tau|^2 and its gradients F - 2 lambda tau and tau; of rows, one number for each."""
 
-    regularisation: float
+    regularisation: float = 1.0
+
+    def value(self, tolls: Vector, flow: Vector) -> Any:
+        """Return the revenue less the penalty."""
+        return np.einsum("...i,...i->...", tolls, flow - self.regularisation * tolls)
+
+    def everything(self, tolls: Vector, flow: Vector) -> tuple[Any, Vector, Vector]:
+        """Return the same with both exact partial gradients."""
+        return self.value(tolls, flow), flow - 2.0 * self.regularisation * tolls, tolls
+
+
+class _OneRevenue(Revenue):
+    """The same of one vector of tolls."""
 
     def value(self, tolls: Vector, flow: Vector) -> float:
-        return float(np.einsum("i,i->", tolls, flow - self.regularisation * tolls))
-
-    def everything(self, tolls: Vector, flow: Vector) -> tuple[float, Vector, Vector]:
-        return self.value(tolls, flow), flow - 2.0 * self.regularisation * tolls, tolls
+        return float(Revenue.value(self, tolls, flow))

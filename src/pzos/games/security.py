@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -73,6 +73,38 @@ class ResponseCertificate:
     def gap(self) -> Vector:
         """Return the larger of both residuals, per row."""
         return np.maximum(self.stationarity, self.budget)
+
+
+class Defence(NamedTuple):
+    """The defender's cost in one game; with rows of data, one for each game, in many of one size at once."""
+
+    value: Vector
+    baseline: Vector
+    price: Vector
+
+    def damage(self, x: Vector, y: Vector) -> Any:
+        """Return f(x, y) = sum v p + c^D x^2 / 2, one number for every row."""
+        strength = np.maximum(x, 0.0)
+        strength += y
+        strength += self.baseline
+        return self._total(x, y / strength)
+
+    def _total(self, x: Vector, success: Vector) -> Any:
+        cost = 0.5 * self.price
+        cost *= x
+        cost *= x
+        cost += self.value * success
+        return np.add.reduce(cost, axis=-1)
+
+    def everything(self, x: Vector, y: Vector) -> tuple[Any, Vector, Vector]:
+        """Return f(x, y) with both exact partial gradients."""
+        strength = np.maximum(x, 0.0) + self.baseline
+        total = strength + y
+        success = y / total
+        value = self._total(x, success)
+        spread = self.value / total
+        grad_x = self.price * x - np.where(x >= 0.0, spread * success, 0.0)
+        return value, grad_x, spread * (strength / total)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -172,29 +204,18 @@ class SecurityGame:
         )  # fmt: skip
         return twin.response(np.zeros(self.targets))
 
+    def defence(self) -> Defence:
+        """Return what the defender's cost is made of."""
+        return Defence(self.defender_value, self.baseline, self.defender_cost)
+
     def damage(self, x: Vector, y: Vector) -> float:
         """Return the defender's cost f(x, y) = sum v p + c^D x^2 / 2."""
-        strength = np.maximum(x, 0.0)
-        strength += y
-        strength += self.baseline
-        return self._cost(x, y / strength)
-
-    def _cost(self, x: Vector, success: Vector) -> float:
-        cost = 0.5 * self.defender_cost
-        cost *= x
-        cost *= x
-        cost += self.defender_value * success
-        return float(np.add.reduce(cost))
+        return float(self.defence().damage(x, y))
 
     def damage_and_gradients(self, x: Vector, y: Vector) -> tuple[float, Vector, Vector]:
         """Return f(x, y) with both exact partial gradients."""
-        strength = np.maximum(x, 0.0) + self.baseline
-        total = strength + y
-        success = y / total
-        value = self._cost(x, success)
-        spread = self.defender_value / total
-        grad_x = self.defender_cost * x - np.where(x >= 0.0, spread * success, 0.0)
-        return value, grad_x, spread * (strength / total)
+        value, grad_x, grad_y = self.defence().everything(x, y)
+        return float(value), grad_x, grad_y
 
     def leader(self) -> Leader:
         """Return the defender as a leader with exact partial gradients."""

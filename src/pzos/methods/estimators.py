@@ -66,7 +66,7 @@ class TwoPointPlan(Plan):
     @property
     def dimension(self) -> int:
         """Return d: of how many dimensions the sphere is that the directions lie on."""
-        return self.x.size if self.room is None else self.room.dimension
+        return self.x.shape[-1] if self.room is None else self.room.dimension
 
     def along(self, direction: Vector) -> Vector:
         """Return a vector that is given in the coordinates of the room's directions."""

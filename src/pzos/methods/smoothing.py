@@ -78,7 +78,7 @@ class _Smoothing:
 
         if self.inside:
             return plan_inside(state.x, radius, directions, task.known.domain, centred=self._centred)
-        return two_point_plan(state.x, radius, directions(state.x.size), centred=self._centred)
+        return two_point_plan(state.x, radius, directions(state.x.shape[-1]), centred=self._centred)
 
     def tell(self, task: Task, state: IterateState, plan: Plan, answers: Answers) -> tuple[IterateState, Outcome]:
         """Take x_{t+1} = P_X(x_t -+ alpha_t g_t); stay where the whole batch failed."""

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from pzos.base.columns import Column
 from pzos.base.errors import MissingExtra
 from pzos.base.figures import COLOURS
 from pzos.base.types import Vector
@@ -92,9 +93,10 @@ def progress(stories: Sequence[Story]) -> Any | None:
     positive = [
         float(gap) for gaps, best in zip(above, bests, strict=True) for gap in gaps if gap > _ROUNDING * abs(best)
     ]
-    cost = drawn[0][1].cost
-    side = "above" if cost == "cost" else "below"
-    figure = new_chart(_AGAINST["queries"], f"{cost} {side} the best" if positive else cost, log_axis=bool(positive))
+    cost, units = drawn[0][1].cost, {story.unit for _, story in drawn}
+    words = f"{cost} {'above' if cost == 'cost' else 'below'} the best" if positive else cost
+    label = str(Column(words, units.pop() if len(units) == 1 else ""))
+    figure = new_chart(_AGAINST["queries"], label, log_axis=bool(positive))
     foot = 0.5 * min(positive, default=0.0)
     axes: dict[str, list[Vector]] = {against: [] for against in _AGAINST}
     for (number, story), best in zip(drawn, bests, strict=True):

@@ -132,7 +132,7 @@ class OnModel:
         weights = np.zeros((len(chosen), len(self.outcomes)))
         weights[np.arange(len(chosen)), chosen] = 1.0 / self.scales.outcomes[list(chosen)]
         own, in_y = self.outcomes.pulls(x, here.answer, weights)
-        return own + np.array([here.pull(row) for row in in_y]).reshape(own.shape), in_y
+        return own + here.pull(in_y), in_y
 
     def merit(self, x: Vector, mu: float) -> float:
         """Return the merit of x on the model."""
