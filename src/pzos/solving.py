@@ -263,8 +263,9 @@ def front(
     senses: Sequence[Sense] | None = None,
     queries: int = 150,
     weights: int = 15,
-    batch: int = 1,
+    batch: int | None = None,
     seed: int = 0,
+    workers: int | None = None,
     executor: Executor | None = None,
     tolerance: Tolerance | None = None,
     path: str | os.PathLike[str] | None = None,
@@ -274,21 +275,23 @@ def front(
     """Return the front of two or three costs over the followers of ``problem``, from one memory of answers.
 
     ``senses`` says of each leader whether it is to go down ("min") or up ("max"); by default as in the problem. So many
-    ``weights`` of the costs are followed, ``batch`` queries are asked at a time; all else is as for :func:`solve`. Set,
-    start and declared structure are the problem's; its own cost is not used.
+    ``weights`` of the costs are followed, ``batch`` queries are asked at a time, by default as many as there are
+    workers; all else is as for :func:`solve`. Set, start and declared structure are the problem's; its own cost is not
+    used.
     """
     from pzos.methods.front.costs import total
     from pzos.methods.front.solver import FrontSolver
     from pzos.study.front import front_of
 
     require_problem("front", problem)
+    COUNT.require("front", "workers", workers)
     chosen = (problem.sense,) * len(leaders) if senses is None else tuple(senses)
-    solver = FrontSolver(tuple(leaders), chosen, weights, batch)
+    solver = FrontSolver(tuple(leaders), chosen, weights, _batch(workers, executor, path) if batch is None else batch)
     known = problem.with_leader(total(solver.leaders, solver.signs), sense="min").known()
     rate = None if tolerance is None else tolerance.failure_rate
     settings: dict[str, Any] = {"seed": seed, "queries": queries, "failure_rate": rate, "answers": answers}
-    with CtrlC():
+    with CtrlC(), crew_of(workers, executor, None if tolerance is None else tolerance.timeout) as crew:
         study = Study(known, solver, **settings) if path is None else Study.open(path, known, solver, **settings)
-        with study, _oracle(problem.follower, seed, executor, tolerance) as oracle:
+        with study, _oracle(problem.follower, seed, crew.executor, tolerance) as oracle:
             drive(study, oracle, progress=progress)
         return front_of(study, explained(solver, study.state))

@@ -58,6 +58,18 @@ def probe(task: Task, state: RegionState, model: ResponseModel, index: int) -> V
     return region_of(task, state).at(0.5, direction)
 
 
+def half_as_far(task: Task, state: RegionState) -> Vector | None:
+    """Return half of the first move of all decisions together, where F rose: it may have gone over a cliff.
+
+    None where that was not the latest query, or F fell.
+    """
+    history = state.past
+    if state.trials or state.groups or history.count != 2 or not np.array_equal(state.x, history.points[0]):
+        return None
+    together = bool((history.points[1] > state.x).all())
+    return task.known.domain.project(0.5 * (state.x + history.points[1])) if together else None
+
+
 def anywhere(task: Task, state: RegionState) -> Vector:
     """Return a random point of the trust region."""
     signs = task.keys.generator(Role.PROBE, state.step, 1).uniform(-1.0, 1.0, state.x.size)

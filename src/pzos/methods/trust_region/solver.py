@@ -149,7 +149,7 @@ class CompositeTrustRegion:
             query = self._on_grid(task, state, model, grid, query)
         predictions = {shape: rival.clipped(query.point) for shape, rival in rivals.items()}
         priors = {shape: rival.prior for shape, rival in rivals.items()}
-        deviation = rivals.get(Shape.FREE, model).deviation(query.point)
+        deviation = rivals[state.doubting].deviation(query.point)
         purposes = (query.kind.purpose,)
         group = query.group if query.kind is Kind.GROUP else None
         return TrialPlan((query.point,), purposes, query.kind, query.move, predictions, priors, deviation, group)
@@ -174,6 +174,9 @@ class CompositeTrustRegion:
         """Return what the next query is for, and where: most often the minimiser of the model."""
         if model.factor is not None and looking.looks_far(task, state):
             return _Query(Kind.LOOK, looking.far_look(task, state, self.points))
+        halved = looking.half_as_far(task, state)
+        if halved is not None:
+            return _Query(Kind.PROBE, halved)
         move = self.move_within(task, state, model, state.radius)
         group = grouping.grouped(task, state, model) if grouping.due(state, move) else None
         if group is not None:
