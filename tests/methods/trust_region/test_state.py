@@ -66,6 +66,12 @@ def test_a_plane_leads_while_it_is_right_and_no_longer():
     assert game.winner is Shape.FREE  # a plane is no structure
 
 
+def test_where_a_plane_leads_the_process_says_how_far_off_an_answer_may_be():
+    state = RegionState(np.zeros(2), contest=replace(opened(Shape.FREE), straight=5.0))
+    assert (state.shapes[0], state.doubting) == (Shape.LOCAL, Shape.FREE)
+    assert RegionState(np.zeros(2), contest=opened(Shape.OWN)).doubting is Shape.OWN
+
+
 def test_a_plane_neither_competes_with_a_structure_nor_under_noise_nor_with_many_decisions():
     assert Shape.LOCAL not in opened(Shape.OWN).running
     state = RegionState(np.zeros(2), contest=opened(Shape.FREE))

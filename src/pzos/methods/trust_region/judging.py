@@ -118,7 +118,7 @@ def _surprised(state: RegionState, plan: TrialPlan, x: Vector, y: Vector) -> Reg
     """Note an answer far from what the model expected, or equal to the one before: it will be asked for once more."""
     if _echo(state, y):
         return replace(state, surprise=x, miss=0.0)
-    guess = plan.predictions.get(state.shapes[0])
+    guess = plan.predictions.get(state.doubting)
     if guess is None or state.past.count < _SUSPECT_FROM:
         return state
     miss = float(np.sqrt(np.mean((y - guess) ** 2)))

@@ -289,7 +289,7 @@ class _Scene:
         x = _on_grid(self.steps, self.task, self.state, x, asked)
         predictions = {shape: rival.clipped(x) for shape, rival in self.rivals.items()}
         priors = {shape: rival.prior for shape, rival in self.rivals.items()}
-        deviation = self.rivals.get(Shape.FREE, self.model).deviation(x)
+        deviation = self.rivals.get(self.state.doubting, self.model).deviation(x)
         return Proposal(
             (x,), (kind.purpose,), kind, move, predictions, priors, deviation, since=self.state, radius=radius
         )

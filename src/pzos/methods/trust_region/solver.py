@@ -149,7 +149,7 @@ class CompositeTrustRegion:
             query = self._on_grid(task, state, model, grid, query)
         predictions = {shape: rival.clipped(query.point) for shape, rival in rivals.items()}
         priors = {shape: rival.prior for shape, rival in rivals.items()}
-        deviation = rivals.get(Shape.FREE, model).deviation(query.point)
+        deviation = rivals[state.doubting].deviation(query.point)
         purposes = (query.kind.purpose,)
         group = query.group if query.kind is Kind.GROUP else None
         return TrialPlan((query.point,), purposes, query.kind, query.move, predictions, priors, deviation, group)

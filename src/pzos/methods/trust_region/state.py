@@ -249,6 +249,12 @@ class RegionState:
         return shapes
 
     @property
+    def doubting(self) -> Shape:
+        """Return the model that says how far off an answer may be: the leading one, but a plane has no doubt."""
+        leading = self.shapes[0]
+        return Shape.FREE if leading is Shape.LOCAL else leading
+
+    @property
     def unstructured(self) -> bool:
         """Tell whether no structure shows in the answers, after a few chances to."""
         contest = self.contest
