@@ -88,7 +88,8 @@ def _said(found: list[float]) -> str:
 def risk(args: argparse.Namespace) -> None:
     """Print how often trial points violate a constraint that is near its limit, after the first ten answers."""
     violated = pairs = broken = trials = 0
-    stood = fell = 0  # trials from a centre that keeps all constraints, and those of them that broke any
+    stood = fell = 0  # trials once a feasible point was known, and those of them that broke any
+    each = over = 0  # the constraints at those trials, near their limits or not, and those of them that were violated
     for seed in range(args.first, args.first + args.risk):
         case = small(seed)
         study = pzos.Study(case.problem.known(), pzos.ConstrainedTrustRegion(), seed=seed, queries=30)
@@ -97,10 +98,13 @@ def risk(args: argparse.Namespace) -> None:
             plan = study.solver.ask(study.task, study.state)  # a pure function: the plan that is open
             move, y = plan.move, case.respond(query.x)
             g = case.problem.outcomes.values(query.x, y) / study.state.scales.outcomes if study.queries else np.zeros(0)
-            if study.queries >= 10 and plan.kind is Kind.TRIAL and study.result().violation <= 0.0:
+            late = study.queries >= 10 and plan.kind is Kind.TRIAL
+            if late and study.result().violation <= 0.0:
                 stood += 1
                 fell += bool((g > 1e-6).any())
-            if study.queries >= 10 and plan.kind is Kind.TRIAL and getattr(move, "kept", False):
+                each += g.size
+                over += int(np.count_nonzero(g > 1e-6))
+            if late and getattr(move, "kept", False):
                 near = move.foreseen > -3.0 * move.deviations - 1e-3
                 violated += int(np.count_nonzero(g[near] > 1e-6))
                 pairs += int(np.count_nonzero(near))
@@ -109,7 +113,8 @@ def risk(args: argparse.Namespace) -> None:
             study.tell(query, y)
     print(f"{args.risk} problems, stated risk 5 %: {violated} of {pairs} constraints near their limits were violated "
           f"({100 * violated / max(pairs, 1):.1f} %); {broken} of {trials} trials violated any; "
-          f"{fell} of {stood} trials ({100 * fell / max(stood, 1):.1f} %) did once one was feasible")  # fmt: skip
+          f"{fell} of {stood} trials ({100 * fell / max(stood, 1):.1f} %) did once one was feasible, with or without a "
+          f"margin: {over} of {each} constraints ({100 * over / max(each, 1):.1f} %)")  # fmt: skip
 
 
 def main() -> None:

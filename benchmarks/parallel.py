@@ -41,6 +41,7 @@ UNSTRUCTURED = (
 )  # fmt: skip
 GAMES = ("security-50", "routing-0.1")
 GAP = 0.01
+SOLVER = pzos.CompositeTrustRegion()
 MOST = {1: 150, 8: 50, 32: 40}
 
 
@@ -149,21 +150,21 @@ def verdict(passed: bool) -> str:
 # ---- kills --------------------------------------------------------------------------------------------------------
 
 
-def kills(count: int) -> None:
-    """Cut the file of a run that never waits at a random frame, or inside one, ``count`` times, and go on."""
+def kills(runs: range) -> None:
+    """Cut the file of each run, which never waits, at a random frame, or inside one, and go on."""
     race = Race(make("sine-5", 0), 0.0)
-    solver, wrong, again, lost = pzos.CompositeTrustRegion(), 0, 0, 0
+    wrong = again = lost = 0
     with tempfile.TemporaryDirectory() as folder:
-        for run in range(count):
+        for run in runs:
             rng, path = np.random.default_rng([7, run]), Path(folder) / f"{run}.study"
-            with pzos.Study.open(path, race.known, solver, seed=run, queries=12, order="told") as study:
+            with pzos.Study.open(path, race.known, SOLVER, seed=run, queries=12, order="told") as study:
                 stages = driven(race, study, rng, int(rng.integers(2, 9)))
             data = path.read_bytes()
             ends = [frame.end for frame in scan(data)][2:]
             end = int(rng.choice(ends))
             path.write_bytes(data[: end + int(rng.integers(0, 40)) * int(rng.integers(0, 2))])
             kept = [row.x.tobytes() for row in read_study(path).answers]
-            with pzos.Study.open(path, race.known, solver, seed=run, queries=12, order="told") as study:
+            with pzos.Study.open(path, race.known, SOLVER, seed=run, queries=12, order="told") as study:
                 wrong += study.queries != len(kept) or study.state.x.tobytes() != stages[len(kept)]
                 lost += study.queries - len(kept)
                 told: list[bytes] = []
@@ -171,10 +172,10 @@ def kills(count: int) -> None:
                 again += len(set(told) & set(kept))
                 end_bits = study.state.x.tobytes()
                 wrong += study.result().queries != 12
-            with pzos.Study.open(path, race.known, solver, seed=run, queries=12, order="told", read_only=True) as study:
+            with pzos.Study.open(path, race.known, SOLVER, seed=run, queries=12, order="told", read_only=True) as study:
                 wrong += study.state.x.tobytes() != end_bits
             path.unlink()
-    print(f"{count} runs cut at random: {wrong} with other bits, {again} answers asked again, {lost} answers lost  "
+    print(f"{len(runs)} runs cut at random: {wrong} with other bits, {again} answers asked again, {lost} answers lost  "
           f"{verdict(wrong == again == lost == 0)}", flush=True)  # fmt: skip
 
 
@@ -213,9 +214,9 @@ class Noted:
         return [data[at : at + size] for at in range(0, len(data), size)]
 
 
-def sigkills(count: int, workers: int = 4, queries: int = 24) -> None:
+def sigkills(first: int, count: int, workers: int = 4, queries: int = 24) -> None:
     """Kill ``count`` processes with SIGKILL, each driving a run that never waits, then let each run end."""
-    race, rng = Race(make("sine-5", 0), 0.0), np.random.default_rng(11)
+    race, rng = Race(make("sine-5", 0), 0.0), np.random.default_rng([11, first])
     wrong = again = lost = most = done = runs = 0
     leader, draft = race.known.leader, race.draft
     with tempfile.TemporaryDirectory() as folder:
@@ -223,7 +224,7 @@ def sigkills(count: int, workers: int = 4, queries: int = 24) -> None:
             path, runs = Path(folder) / f"{runs}.study", runs + 1
             follower = Noted(draft.respond, path.with_suffix(".calls"))
             problem = pzos.Problem(leader, follower, draft.x0, race.known.domain, follower_name="noted")
-            settings = {"solver": pzos.CompositeTrustRegion(), "seed": runs, "queries": queries, "order": "told"}
+            settings = {"solver": SOLVER, "seed": first + runs, "queries": queries, "order": "told"}
             kept: set[bytes] = set()
             for kill in (True, True, False):
                 before = len(follower.calls())
@@ -301,9 +302,9 @@ def main() -> None:
         if part in ("rounds", "order"):
             (rounds if part == "rounds" else order)(seeds, best)
         elif part == "kills":
-            kills(args.kills)
+            kills(range(args.first_seed, args.first_seed + args.kills))
         elif part == "sigkills":
-            sigkills(max(args.kills // 5, 1))
+            sigkills(args.first_seed, max(args.kills // 5, 1))
         else:
             cost()
 

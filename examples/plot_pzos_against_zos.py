@@ -20,8 +20,12 @@ problem = game.problem()
 step = pzos.Diminishing(0.03)
 
 figure, axes = plt.subplots(figsize=(6.4, 3.8), layout="constrained")
-for solver, colour in ((pzos.ZOS(step, radius=0.1), "black"), (pzos.PZOS(step, radius=0.1), "#0072B2")):
-    result = pzos.solve(problem, solver, queries=900, seed=0)
+# ZOS does not learn F at its iterates: a third of its queries only watch it, and are left out of the picture.
+for solver, queries, colour in (
+    (pzos.ZOS(step, radius=0.1), 1350, "black"),
+    (pzos.PZOS(step, radius=0.1), 900, "#0072B2"),
+):
+    result = pzos.solve(problem, solver, queries=queries, seed=0)
     name = type(solver).__name__
     print(f"{name:<5} F = {result.best_value:.4f} after {result.queries} queries")
     axes.plot(result.trace["queries"], result.trace["value"], color=colour, label=name)

@@ -76,7 +76,7 @@ def test_the_default_is_what_choose_says_with_a_certificate_of_its_last_point() 
     named = pzos.solve(kinked(), solver, queries=12)
     result = pzos.solve(kinked(), queries=12, certificate=True)
     assert result.explanation == f"{why}. {named.explanation}"
-    assert named.explanation.startswith("found out on the way: no structure shows in the answers; the followers repeat")
+    assert named.explanation.startswith("Found out on the way: no structure shows in the answers; the followers repeat")
     assert named.certificate is None
     assert result.certificate is not None
     np.testing.assert_array_equal(result.x, named.x)
@@ -322,7 +322,7 @@ def test_one_call_with_a_plain_cost_finds_what_the_long_way_finds() -> None:
     long_way = pzos.solve(smooth_problem(), queries=30, certificate=False)
     assert result.fun <= long_way.fun + 1e-3
     assert result.success
-    assert "the cost is differentiated by " in result.explanation
+    assert "The cost is differentiated by " in result.explanation
     upside_down = pzos.maximize(lambda x, y: -plain(x, y), smooth, np.full(4, 0.2), bounds=(0, 1), queries=30)
     assert upside_down.fun == pytest.approx(-result.fun, abs=1e-3)
     by_sense = pzos.minimize(

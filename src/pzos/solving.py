@@ -20,7 +20,7 @@ from pzos.answers.oracle import Oracle
 from pzos.base.checks import Faults, Must, instance_of
 from pzos.base.columns import Columns
 from pzos.base.errors import InvalidInput
-from pzos.base.types import Purpose, Sense
+from pzos.base.types import Sense
 from pzos.methods.named import as_method
 from pzos.methods.solver import AnySolver, Stop, explained
 from pzos.problem.follower import Follower
@@ -30,8 +30,8 @@ from pzos.problem.plain_cost import leader_from_cost
 from pzos.problem.problem import Known, Problem, require_problem
 from pzos.problem.sense import AnySense, as_sense
 from pzos.problem.sets import Domain, box_of
-from pzos.stationarity.purse import purse_of
-from pzos.study.result import NAMES, Result, ordered
+from pzos.stationarity.purse import Purse, purse_of
+from pzos.study.result import Result
 from pzos.study.run import Callback, CtrlC, drive
 from pzos.study.study import ORDER, Order, Study
 
@@ -128,12 +128,7 @@ def solve(
         found = (explanation, explained(study.solver, study.state), known.leader.remark())
         kept_in = "" if path is None else os.fspath(path)
         result = replace(result, explanation=". ".join(part for part in found if part), kept_in=kept_in)
-        wanted, why_not = purse.left_for_certificate(result)
-        if not wanted:
-            return replace(result, uncertified=why_not)
-        # Another seed: the noise of a noisy follower must not be that of the run.
-        with _oracle(problem.follower, seed + 1, executor, tolerance) as oracle:
-            return _certified(result, study, oracle, wanted, path)
+        return certified(result, study, purse, lambda key: _oracle(problem.follower, key, executor, tolerance), path)
 
 
 def _method(
@@ -148,26 +143,31 @@ def _method(
     return ending_at("solve", given, xtol, ftol), why
 
 
-def _certified(
-    result: Result, study: Study, oracle: Oracle, queries: int, path: str | os.PathLike[str] | None
+def certified(
+    result: Result,
+    study: Study,
+    purse: Purse,
+    oracle_of: Callable[[int], AbstractContextManager[Oracle]],
+    path: str | os.PathLike[str] | None,
 ) -> Result:
-    """Return the result with a certificate of the point the study ended in, as far as Ctrl-C lets it come."""
-    from pzos.stationarity.certificate import ending_point, ending_solver, place_beside
+    """Return the result with a certificate of the point the study ended in, as far as the purse and Ctrl-C allow.
+
+    ``oracle_of`` makes the oracle for a seed: the noise of a noisy follower must not be that of the run.
+    """
+    wanted, why_not = purse.left_for_certificate(result)
+    if not wanted:
+        return replace(result, uncertified=why_not)
+    from pzos.stationarity.certificate import ended_with, ending_point, ending_solver, place_beside
     from pzos.stationarity.one_batch import ask_once
 
-    ending = ending_solver(study, queries)
+    ending = ending_solver(study, wanted)
     if ending is None:
         return replace(result, uncertified="none: around x there is no room for moves, or nothing was learned")
     file = None if path is None else place_beside(path, result.queries)
-    found = ask_once("solve", study.known, ending, oracle, ending_point(study), seed=result.seed, path=file)
-    ledger = ordered({**result.ledger, NAMES[Purpose.CERTIFICATE.value]: found.queries})
-    return replace(
-        result,
-        certificate=found.report,
-        monitoring=result.monitoring + found.queries,
-        ledger=ledger,
-        stop=Stop.INTERRUPTED if found.interrupted else result.stop,
-    )
+    with oracle_of(result.seed + 1) as oracle:
+        found = ask_once("solve", study.known, ending, oracle, ending_point(study), seed=result.seed, path=file)
+    stop = Stop.INTERRUPTED if found.interrupted else result.stop
+    return replace(ended_with(result, found.report, found.queries), stop=stop)
 
 
 def _batch(workers: int | None, executor: Executor | None, path: str | os.PathLike[str] | None) -> int:
@@ -209,6 +209,7 @@ def minimize(
     name: str = "",
     decisions: Columns | Sequence[Any] | None = None,
     responses: Columns | Sequence[Any] | None = None,
+    unit: str = "",
     **settings: Any,
 ) -> Result:
     """Minimise f(x, y*(x)) in one call: ``cost(x, y)`` is known, ``follower(x)`` gives y and can only be queried.
@@ -217,8 +218,8 @@ def minimize(
     ``result.explanation`` says which) or a :class:`pzos.Leader`. ``bounds`` are pairs, one per entry of x or one for
     all, None where a side is open; for other sets give a ``domain``. ``method`` is a name or a solver. ``step_of_x``
     keeps every decision on multiples of a step (``grid``, as in a :class:`Problem`, is another name): nobody sets a
-    price to six digits. ``outcomes`` are constraints on what
-    the followers do; ``decisions`` and ``responses`` name the entries of x and y. ``settings`` are those of
+    price to six digits. ``outcomes`` are constraints on what the followers do; ``decisions`` and ``responses`` name the
+    entries of x and y, and ``unit`` is that of the cost. ``settings`` are those of
     :func:`solve`: ``queries``, ``seconds``, ``xtol``, ``ftol``, ``callback``, ``answers``, ``path``, ...
 
     >>> import numpy as np, pzos
@@ -238,7 +239,7 @@ def minimize(
     faults.check(not twice, "grid", grid, "no grid beside a step_of_x", "leave one out")
     chosen = domain if bounds is None else box_of(faults, bounds)
     faults.raise_if_any()
-    named: dict[str, Any] = {"name": name, "decisions": decisions, "responses": responses}
+    named: dict[str, Any] = {"name": name, "decisions": decisions, "responses": responses, "unit": unit}
     steps = grid if step_of_x is None else step_of_x
     problem = Problem(leader, follower, x0, chosen, sense, outcomes=outcomes, grid=steps, **named)
     return solve(problem, as_method(where, settings.pop("solver", method)), **settings)
@@ -262,8 +263,9 @@ def front(
     senses: Sequence[Sense] | None = None,
     queries: int = 150,
     weights: int = 15,
-    batch: int = 1,
+    batch: int | None = None,
     seed: int = 0,
+    workers: int | None = None,
     executor: Executor | None = None,
     tolerance: Tolerance | None = None,
     path: str | os.PathLike[str] | None = None,
@@ -273,21 +275,23 @@ def front(
     """Return the front of two or three costs over the followers of ``problem``, from one memory of answers.
 
     ``senses`` says of each leader whether it is to go down ("min") or up ("max"); by default as in the problem. So many
-    ``weights`` of the costs are followed, ``batch`` queries are asked at a time; all else is as for :func:`solve`. Set,
-    start and declared structure are the problem's; its own cost is not used.
+    ``weights`` of the costs are followed, ``batch`` queries are asked at a time, by default as many as there are
+    workers; all else is as for :func:`solve`. Set, start and declared structure are the problem's; its own cost is not
+    used.
     """
     from pzos.methods.front.costs import total
     from pzos.methods.front.solver import FrontSolver
     from pzos.study.front import front_of
 
     require_problem("front", problem)
+    COUNT.require("front", "workers", workers)
     chosen = (problem.sense,) * len(leaders) if senses is None else tuple(senses)
-    solver = FrontSolver(tuple(leaders), chosen, weights, batch)
+    solver = FrontSolver(tuple(leaders), chosen, weights, _batch(workers, executor, path) if batch is None else batch)
     known = problem.with_leader(total(solver.leaders, solver.signs), sense="min").known()
     rate = None if tolerance is None else tolerance.failure_rate
     settings: dict[str, Any] = {"seed": seed, "queries": queries, "failure_rate": rate, "answers": answers}
-    with CtrlC():
+    with CtrlC(), crew_of(workers, executor, None if tolerance is None else tolerance.timeout) as crew:
         study = Study(known, solver, **settings) if path is None else Study.open(path, known, solver, **settings)
-        with study, _oracle(problem.follower, seed, executor, tolerance) as oracle:
+        with study, _oracle(problem.follower, seed, crew.executor, tolerance) as oracle:
             drive(study, oracle, progress=progress)
         return front_of(study, explained(solver, study.state))

@@ -121,7 +121,7 @@ def test_asked_told_asked_again_until_nothing_is_left(toml: Path, capsys: pytest
         said.append(capsys.readouterr().out)
     assert said[0] == "3 answers taken, 0 known before; 1 step taken, open: 3 queries\n"
     assert said[2] == "1 answer taken, 0 known before; 2 steps taken, the study has ended\n"
-    assert main(["tell", "answers.json", "--json"]) == 0
+    assert main(["tell", "study.toml", "answers.json", "--json"]) == 0  # the study first, as the other commands have it
     assert json.loads(capsys.readouterr().out) == {"taken": 0, "known": 1, "open": 0, "steps": 2, "done": True}
     assert main(["ask"]) == 0
     assert "nothing to ask: all steps were taken" in capsys.readouterr().err

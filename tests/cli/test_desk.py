@@ -61,3 +61,16 @@ def test_a_study_without_a_description_is_only_looked_at(desk: Desk) -> None:
     assert desk.form(ended) == ""
     with pytest.raises(pzos.InvalidInput, match="where a TOML file describes"):
         desk.tell(ended, {"query": "0.0"})
+
+
+def test_what_was_looked_at_is_listed_without_a_replay(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    survey = desk.entry("survey.toml")
+    assert survey is not None
+    first, *others = desk.open_queries(survey)
+    desk.tell(survey, {"query": first.address, "x": first.point, "y0": "1", "y1": "2"})
+    desk.look_around()
+    monkeypatch.setattr("pzos.cli.desk._FRESH", 1e-9)  # what does not last is made anew
+    monkeypatch.setattr("pzos.report.from_file.open_whole", None)
+    monkeypatch.setattr("pzos.cli.desk.open_study", None)
+    assert desk.story(survey).curve.values.size == 1
+    assert [one.address for one in desk.open_queries(survey)] == [one.address for one in others]

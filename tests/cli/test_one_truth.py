@@ -64,6 +64,32 @@ def test_every_command_tells_the_same_story(folder: Path, capsys: pytest.Capture
     assert story_of_file(folder / "study.study").status.startswith(f"ended: {message}; ")
 
 
+def test_a_run_ends_with_a_certificate_inside_its_budget(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "study.toml").write_text(BASE + 'follower = "model:follower"\nqueries = 132', encoding="utf-8")
+    ran = json.loads(printed(capsys, "run", "study.toml", "--json"))
+    assert ran["queries"] + ran["monitoring"] <= 132
+    assert "fresh queries" in ran["certificate"]
+    told = json.loads(printed(capsys, "status", "study.toml", "--json"))
+    assert (told["certificate"], told["monitoring"], told["open"]) == (ran["certificate"], ran["monitoring"], [])
+    assert ran["certificate"] in printed(capsys, "run", "study.toml")  # from its file: nothing is asked again
+    solver = pzos.solve(lasting(), queries=132, seed=0)
+    assert (solver.queries, solver.monitoring) == (ran["queries"], ran["monitoring"])
+
+
+def lasting() -> pzos.Problem:
+    leader = pzos.leader_from_functions(lambda x, y: float(y @ y), lambda x, y: 0 * x, lambda x, y: 2 * y)
+    return pzos.Problem(leader, lambda x: np.abs(x - 0.3), [1.0, 2.0])
+
+
+def test_a_budget_too_small_for_a_certificate_says_so(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "study.toml").write_text(ENDS["queries"], encoding="utf-8")
+    assert "none: it takes 33 queries, and of 5 there are 0 left" in printed(capsys, "run", "study.toml")
+    assert "as far as 33 fresh queries" in printed(capsys, "run", "study.toml", "--certificate", "33")
+    (folder / "study.toml").write_text(ENDS["steps"], encoding="utf-8")
+    assert main(["run", "study.toml", "--certificate", "33"]) == 2
+    assert "expected the default solver" in capsys.readouterr().err
+
+
 def test_limits_that_were_raised_are_said_beside_why_it_ended(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "study.toml").write_text(ENDS["queries"], encoding="utf-8")
     printed(capsys, "run", "study.toml")

@@ -51,6 +51,21 @@ def test_the_bits_of_a_solve() -> None:
     assert result.trace["value"].tobytes() == expected.trace["value"].tobytes()
 
 
+def test_no_query_leaves_linear_constraints_and_the_grid() -> None:
+    half = pzos.Polyhedron(A=[[1.0, 2.0]], b=[2.0])
+    solver = pzos.CompositeTrustRegion()
+    generator = PzosGenerator(vocs(), LEADER, solver, domain=half, grid=0.25, queries=15)
+    asked = []
+    while points := generator.suggest():
+        asked += [[point["a"], point["b"]] for point in points]
+        generator.ingest([evaluated(point) for point in points])
+    x = np.array(asked)
+    assert len(x) > 5
+    assert (x[0] @ [1.0, 2.0]) == pytest.approx(2.0)  # the middle of the bounds, brought into the set
+    assert (x @ [1.0, 2.0] <= 2.0 + 1e-9).all()
+    assert (x[1:] * 4 == np.round(x[1:] * 4)).all()  # every query after the start
+
+
 def test_it_is_a_generator_of_the_standard() -> None:
     from gest_api.generator import Generator
 

@@ -66,8 +66,9 @@ def test_a_date_or_a_version_decides_what_is_old() -> None:
     dated = pzos.Answers(table.x, table.y, told=["2026-06-01T10:00", "", "2026-04-30"], follower=["a", "b", "b @3:1"])
     assert dated.trusting("2026-05-01").trust == ("", "prior", "prior")
     assert dated.trusting("b").trust == ("prior", "", "")
-    with pytest.raises(pzos.InvalidInput, match="a date or a name"):
-        dated.trusting("")
+    for wrong in ("", "2026-5-1", "2026-13-01", "05/2026"):  # none of them the name of followers by mistake
+        with pytest.raises(pzos.InvalidInput, match="a date or a name"):
+            dated.trusting(wrong)
     told, aged = dated.trusting("2026-05-01").split(problem(0.0).known())
     assert (len(told), len(aged)) == (1, 2)
 

@@ -34,7 +34,7 @@ def test_jax_if_it_is_installed() -> None:
     at = leader(X, Y)
     np.testing.assert_array_equal(at.grad_x, 2 * (X - Y) + X)
     np.testing.assert_array_equal(at.grad_y, 2 * (Y - X))
-    assert leader.remark() == "the cost is differentiated by JAX"
+    assert leader.remark() == "The cost is differentiated by JAX"
 
 
 def test_pytorch_if_there_is_no_jax(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -42,7 +42,7 @@ def test_pytorch_if_there_is_no_jax(monkeypatch: pytest.MonkeyPatch) -> None:
     without(monkeypatch, "jax")
     leader = pzos.leader_from_cost(with_operators)
     np.testing.assert_allclose(leader(X, Y).grad_x, 2 * (X - Y) + X, rtol=1e-14)
-    assert leader.remark() == "the cost is differentiated by PyTorch"
+    assert leader.remark() == "The cost is differentiated by PyTorch"
 
 
 @pytest.mark.parametrize("cost", [with_operators, with_numpy])
@@ -53,7 +53,7 @@ def test_differences_if_there_is_neither(monkeypatch: pytest.MonkeyPatch, cost: 
     assert at.value == leader.value(X, Y) == with_numpy(X, Y)
     np.testing.assert_allclose(at.grad_x, 2 * (X - Y) + X, rtol=1e-9)
     np.testing.assert_allclose(at.grad_y, 2 * (Y - X), rtol=1e-9)
-    assert leader.remark() == "the cost is differentiated by differences (neither JAX nor PyTorch is installed)"
+    assert leader.remark() == "The cost is differentiated by differences (neither JAX nor PyTorch is installed)"
 
 
 def test_differences_where_jax_cannot_follow_and_it_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -62,7 +62,7 @@ def test_differences_where_jax_cannot_follow_and_it_says_why(monkeypatch: pytest
     leader = pzos.leader_from_cost(lambda x, y: float(np.abs(y).sum()))
     np.testing.assert_allclose(leader(X, Y).grad_y, [1.0, -1.0], rtol=1e-9)
     assert leader.name == "leader"
-    assert leader.remark().startswith("the cost is differentiated by differences (JAX cannot follow it: Tracer")
+    assert leader.remark().startswith("The cost is differentiated by differences (JAX cannot follow it: Tracer")
 
 
 def test_what_the_cost_itself_raises_or_returns_is_not_hidden() -> None:

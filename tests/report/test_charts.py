@@ -12,6 +12,7 @@ import pytest
 import pzos
 from instances import problem
 from pzos.base.errors import MissingExtra
+from pzos.networks.maps import CASING, PAPER, ROAD, TOLLS
 from pzos.report import charts
 from pzos.report.story import EMPTY, Curve, Motion, Point, RoadMap, Story, story_of
 
@@ -116,13 +117,13 @@ ROADS = RoadMap(
 
 def test_the_map_shows_flow_by_width_and_tolls_by_colour() -> None:
     before, after = charts.road_map(ROADS, before=True), charts.road_map(ROADS, before=False)
-    widths = sorted(trace.line.width for trace in before.data if trace.mode == "lines")
-    assert widths == [1, 4, 8]  # a road without flow is still a line
-    assert {trace.line.color for trace in before.data if trace.mode == "lines"} == {"#8a8a8a"}
-    tolled = [trace for trace in after.data if trace.mode == "lines" and trace.line.color == charts.COLOURS[1]]
+    lines = [trace for trace in before.data if trace.mode == "lines"]
+    assert sorted(trace.line.width for trace in lines if trace.line.color == ROAD) == [1, 4, 8]  # none is left out
+    assert {trace.line.color for trace in lines} == {CASING, ROAD}
+    tolled = [trace for trace in after.data if trace.mode == "lines" and trace.line.color == TOLLS[-1]]
     assert [trace.line.width for trace in tolled] == [6]
+    assert before.layout.plot_bgcolor == PAPER
     dots = after.data[-1]
-    assert np.asarray(dots.marker.opacity).tolist() == [0.0, 1.0, 0.0]
     np.testing.assert_array_equal(dots.customdata, np.stack([ROADS.flow_after, ROADS.toll], axis=1))
 
 

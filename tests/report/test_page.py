@@ -112,7 +112,7 @@ def test_one_study_has_its_sections_at_the_second_level(story: Story) -> None:
 def test_several_studies_are_listed_and_linked(story: Story) -> None:
     read = Read(page([story, replace(story, name="other")]))
     assert read.headings[0] == ("h1", "2 studies")
-    assert read.rows[0] == ["study", "state", "F"]
+    assert read.rows[0] == ["study", "state", "what was reached"]
     assert read.rows[2][:2] == ["other", story.status]
     assert read.links == ["#study-0", "#study-1"]
     assert {"study-0", "study-1", "progress", "motion-1"} <= set(read.places)

@@ -50,6 +50,18 @@ def test_where_there_is_no_certificate_the_reason_is_told() -> None:
     assert story_of(replace(result, uncertified="the budget is too small")).certificate == "the budget is too small"
 
 
+def test_the_cost_has_a_unit_wherever_it_is_told(tmp_path: Path) -> None:
+    result = pzos.minimize(lambda x, y: y @ y, lambda x: np.abs(x - 1), [0.0, 0.0], queries=9, unit="EUR")
+    assert result.table().startswith("F = 0 EUR, down from 2 EUR at the start")
+    assert "0 EUR" in dict(result.rows())["lowest F seen"]
+    assert "from 2 EUR to 0 EUR" in story_of(result).verdict
+    page = result.report(tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "cost [EUR]" in page  # in the table of the decision
+    assert "cost above the best [EUR]" in page  # at the axis of the chart
+    with pytest.raises(pzos.InvalidInput, match="unit = 5: expected a line of text"):
+        pzos.minimize(lambda x, y: y @ y, abs, [0.0], unit=5)
+
+
 @pytest.mark.parametrize(("sense", "best"), [("min", [3.0, 1.0, 1.0, 0.0]), ("max", [3.0, 3.0, 3.0, 3.0])])
 def test_the_best_so_far_never_gets_worse(sense: str, best: list[float]) -> None:
     curve = Curve(np.arange(4.0), np.arange(4.0), np.array([3.0, 1.0, 2.0, 0.0]))
@@ -85,15 +97,15 @@ def test_the_method_is_told_with_its_costs_and_why_it_was_chosen() -> None:
 def test_the_verdict_is_one_sentence_with_what_was_won_and_why_it_ended() -> None:
     story = story_of(pzos.solve(problem(), SOLVER, steps=8))
     first, best = story.curve.values[0], story.points[-1].value
-    part = f"{100 * (first - best) / first:.3g}"
     assert story.verdict == (
-        f"The best decision found brings the cost down from {first:.6g} to {best:.6g} ({part} % lower), "
-        "after 25 queries; all steps were taken."
+        f"The best decision found brings the cost down from {first:.6g} to {best:.6g}, after 25 queries; "
+        "all steps were taken."
     )
     still = replace(story, curve=Curve(np.arange(2.0), np.arange(2.0), np.array([1.0, 2.0])))
     assert still.verdict.startswith("No decision asked about is better than the first, with a cost of 1, after")
     raised = replace(still, sense="max")
     assert "brings the value up from 1 to 2 (100 % higher)" in raised.verdict
+    assert best < 0.0 < first  # no percentage of a change of sign
     assert replace(story, curve=Curve(EMPTY, EMPTY, EMPTY)).verdict.startswith("What was reached is not known here")
 
 

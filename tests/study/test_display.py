@@ -69,6 +69,12 @@ def test_a_point_with_names_is_read_by_them() -> None:
     assert "toll 1.00 EUR" in repr(pzos.solve(problem, pzos.PZOS(step=0.0001, radius=0.1), steps=1))
 
 
+def test_the_table_names_x() -> None:
+    result = pzos.minimize(lambda x, y: y @ y, abs, [1.0, 2.0], queries=3, decisions=["bus", "train"])
+    assert dict(result.rows())["x"] == entries(result.x, pzos.Columns(["bus", "train"]))
+    assert "bus" in result.table()
+
+
 def test_scipys_names() -> None:
     result = pzos.solve(problem(), pzos.ZOS(), steps=3)
     assert (result.fun, result.nfev) == (result.value, result.queries + result.monitoring)

@@ -174,6 +174,7 @@ def test_a_result_reads_as_a_table() -> None:
         "problem",
         "solver",
         "stopped",
+        "x",
         "F at the last point",
         "lowest F seen",
         "steps",

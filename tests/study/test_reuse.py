@@ -111,6 +111,22 @@ def test_a_wrong_table_is_refused_with_all_faults() -> None:
         pzos.solve(problem(), answers=[1.0, 2.0])  # type: ignore[arg-type]
 
 
+def test_other_names_and_other_answers_are_refused_with_all_faults() -> None:
+    leader = pzos.leader_from_functions(lambda x, y: float(y @ [1.0, 2.0]), lambda x, y: 0.0 * x, lambda x, y: 1.0 + y)
+    game = pzos.Problem(leader, np.sin, np.zeros(2), decisions=["toll", "fare"], responses=[("flow", "cars/h"), "load"])
+    table = pzos.Answers(np.eye(2), np.ones((2, 2)), decisions=["toll", "price"], responses=[("flow", "cars/day"), ""])
+    with pytest.raises(pzos.InvalidInput) as error:
+        pzos.solve(game, queries=3, answers=table)
+    assert "fare and price" in str(error.value)
+    assert "flow [cars/h] and flow [cars/day]" in str(error.value)
+    three = pzos.Answers(np.eye(2), np.ones((2, 3)))
+    with pytest.raises(pzos.InvalidInput, match=r"3 entries of y.*expected 2 entries, as the problem has"):
+        pzos.solve(game, queries=3, answers=three)
+    nameless = pzos.Problem(leader, np.sin, np.zeros(2))
+    with pytest.raises(pzos.InvalidInput, match="f is defined at none of 2, of 3 entries each"):
+        pzos.solve(nameless, queries=3, answers=three)
+
+
 def test_noise_in_the_table_is_believed() -> None:
     known = pzos.Answers([[0.0, 0.0, 0.0]] * 2 + [[1.0, 1.0, 1.0]], [[1.0] * 6, [1.1] * 6, [2.0] * 6])
     study = pzos.Study(problem().known(), pzos.CompositeTrustRegion(), steps=1, answers=known)

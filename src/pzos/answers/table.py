@@ -8,10 +8,10 @@ by ``+``, and written by :meth:`Answers.write`.
 from __future__ import annotations
 
 import os
-import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import date
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -260,8 +260,7 @@ class Answers:
             own, others = getattr(self, name), getattr(other, name)
             expected = f"{len(own)} columns"
             if faults.check(len(own) == len(others), what, len(others), expected, "merge what belongs together"):
-                wrong = [f"{a} and {b}" for a, b in zip(own, others, strict=True) if _clash(a, b)]
-                faults.check(not wrong, name, _listed(wrong), "the same names and units in both", "rename, convert")
+                _check_names(faults, name, own, others)
         faults.raise_if_any()
         both: dict[str, Any] = {name: getattr(self, name) + getattr(other, name) for name in _TEXT_COLUMNS}
         for name in ("x", "y", "seconds", "gap"):
@@ -291,15 +290,24 @@ class Answers:
             remedy = "if they answer alike say so, answers.labelled(follower=''); else answers.trusting(...)"
             faults.check(not others, "answers", f"of {_listed(others)}", f"answers of {ours}", remedy)
 
+    def check_names(self, faults: Faults, known: Known) -> None:
+        """Note where decisions or answers are called otherwise, or measured in other units, than in the problem."""
+        entries, named = self.y.shape[1], len(known.responses.each)
+        faults.check(named in (0, entries), "answers", f"table of {entries} entries of y", f"{named} entries, "
+                     "as the problem has", "give the answers of this problem's followers")  # fmt: skip
+        _check_names(faults, "answers", known.decisions.of(len(self.decisions)), self.decisions)
+        _check_names(faults, "answers", known.responses.of(entries), self.responses)
+
     def trusting(self, since: str) -> Answers:
         """Return the table in which older answers only shape the prior: "trust since" a date, or a version.
 
         ``since`` is a date (2026-05-01): what was told before, or without a date, may no longer be true. Or it is the
         name of the followers (``follower_name``) as they are now: so may what is not by name theirs.
         """
-        if not isinstance(since, str) or not since:
+        dated = isinstance(since, str) and since[:1].isdigit()
+        if not isinstance(since, str) or not since or (dated and not _is_date(since)):
             raise InvalidInput(f"trusting: since = {shown(since)}: expected a date or a name; try 2026-05-01")
-        if _DATE.match(since):
+        if dated:
             old = [told[: len(since)] < since or not told for told in self.told]
         else:
             old = [text.partition(" @")[0] != since for text in self.follower]
@@ -323,7 +331,6 @@ class Answers:
 
 #: What ``trust`` says of a row that may no longer be true.
 PRIOR = "prior"
-_DATE = re.compile(r"\d{4}-\d\d-\d\d")
 _TEXT_COLUMNS = ("failure", "source", "told", "follower", "trust")
 
 
@@ -352,6 +359,19 @@ def _texts(faults: Faults, name: str, value: Any, count: int) -> tuple[str, ...]
     fits = len(texts) == count and all(isinstance(text, str) for text in texts)
     faults.check(fits, name, value, f"text, or {count} of them", "leave out what is not known")
     return texts if fits else ("",) * count
+
+
+def _is_date(text: str) -> bool:
+    """Tell whether the text begins with a day as ISO 8601 writes it, so that texts are in the order of their dates."""
+    try:
+        return date.fromisoformat(text[:10]).isoformat() == text[:10]
+    except ValueError:
+        return False
+
+
+def _check_names(faults: Faults, name: str, own: Sequence[Column], others: Sequence[Column]) -> None:
+    wrong = [f"{a} and {b}" for a, b in zip(own, others, strict=True) if _clash(a, b)]
+    faults.check(not wrong, name, _listed(wrong), "the same names and units in both", "rename, convert")
 
 
 def _clash(a: Column, b: Column) -> bool:

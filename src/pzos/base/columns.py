@@ -153,6 +153,7 @@ def _is_digits(value: Any) -> bool:
 
 
 _LINE = Must(_is_line, "lines of text", "one for each entry")
+A_LINE = Must(_is_line, "a line of text", "e.g. EUR/h")
 _DIGITS = Must(_is_digits, f"whole numbers from 0 to {_MOST_DIGITS}", "as many digits as people read")
 
 

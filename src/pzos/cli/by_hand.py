@@ -120,6 +120,8 @@ def add_tell(parser: argparse.ArgumentParser) -> None:
 
 def tell(args: argparse.Namespace) -> int:
     """Check every answer in the file, then take those that are new."""
+    if args.file.suffix == ".toml" and args.study.suffix != ".toml":  # the other commands name the study first
+        args.file, args.study = args.study, args.file
     description = read_description(args.study)
     answers = read_answers(args.file, description.problem.known())
     with open_study(description, **limits_of(args)) as study:
@@ -241,8 +243,9 @@ def read_answers(file: Path, known: Known | None = None) -> list[Told]:
         places = {letter: _places(letter, table.fieldnames or (), known) for letter in "xy"}
         return [_from_csv(row, places) for row in table]
     except (ValueError, KeyError, TypeError, AttributeError) as error:
+        said = f"{error}" if type(error) is ValueError else f"{type(error).__name__}: {error}"
         raise InvalidInput(
-            f"{file}: cannot be read as answers ({type(error).__name__}: {error}): expected step, index and y; "
+            f"{file}: cannot be read as answers ({said}): expected step, index and y; "
             "start from the file that  pzos ask  writes"
         ) from None
 

@@ -60,18 +60,20 @@ def run(args: argparse.Namespace) -> int:
     token = secrets.token_urlsafe(24)
     with contextlib.closing(socket.create_server((_LOOPBACK, args.port))) as listening:
         port = listening.getsockname()[1]
-        app = application(Desk(args.folder), token, port, may_answer=args.answer)
+        desk = Desk(args.folder)
+        app = application(desk, token, port, may_answer=args.answer)
         sys.stdout.write(f"http://{_LOOPBACK}:{port}/?token={token}\n")
         sys.stdout.write("open this address in a browser on this machine; end with Ctrl-C\n")
         sys.stdout.flush()
-        threading.Thread(target=_warm, daemon=True).start()
+        threading.Thread(target=_warm, args=[desk], daemon=True).start()
         config = uvicorn.Config(app, log_level="warning", access_log=False, server_header=False)
         uvicorn.Server(config).run(sockets=[listening])
     return 0
 
 
-def _warm() -> None:
-    """Load what draws reports, so that the first one opens as fast as the others."""
+def _warm(desk: Desk) -> None:
+    """Read the studies and load what draws reports, so that the first page opens as fast as the others."""
+    desk.look_around()
     with contextlib.suppress(MissingExtra):
         bundle()
 
@@ -305,6 +307,7 @@ def _curve(story: Story) -> dict[str, str] | None:
             f"{x:.1f},{y:.1f}" for x, y in ([(0.0, points[0][1])] if len(points) == 1 else []) + points
         )
     return lines | {
-        "top": f"{high:.6g}", "bottom": f"{low:.6g}", "first": f"{values[0]:.6g}", "last": f"{best[-1]:.6g}",
+        "top": story.amount(high), "bottom": story.amount(low), "first": story.amount(values[0]),
+        "last": story.amount(best[-1]),
         "queries": f"{int(queries[-1]):,}",
     }  # fmt: skip

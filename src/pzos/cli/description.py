@@ -33,15 +33,17 @@ from pzos.problem.leader import Leader
 from pzos.problem.outcomes import RISK, Outcomes
 from pzos.problem.problem import Problem, require_problem
 from pzos.problem.sets import Domain
+from pzos.stationarity.purse import Purse, purse_of
 from pzos.study.study import ORDER, Order, Study
 
 _LIMITS = ("steps", "queries", "seconds", "target", "failure_rate")
 _PROBLEM_KEYS = (
     "leader", "follower", "follower_name", "x0", "set", "grid", "sense", "name", "outcomes", "decisions", "responses",
+    "unit",
 )  # fmt: skip
 _KEYS = {*_PROBLEM_KEYS, *_LIMITS, "problem", "solver", "seed", "monitor", "order", "workers", "study", "risk"}
 _BY_HAND = Nobody("this study names no follower: answer its queries with  pzos ask  and  pzos tell")
-_TEXTS = ("leader", "problem", "name", "study", "follower_name")
+_TEXTS = ("leader", "problem", "name", "study", "follower_name", "unit")
 _TEXT = instance_of(str, "text", "put it in quotes")
 
 
@@ -67,6 +69,17 @@ class Description(Source):
     by_default: bool
     workers: int | None = None
     risk: float = 0.05
+
+    def purse(self, queries: int | None = None, certificate: int | None = None) -> Purse:
+        """Return how the budget is split where the default method is run: its certificate is inside, or on top.
+
+        Without a budget, or by hand, there is none unless it is asked for.
+        """
+        budget = self.settings.get("queries") if queries is None else queries
+        inside = self.by_default and self.has_follower and budget is not None
+        return purse_of(
+            self.problem.known(), budget, (None if inside else False) if certificate is None else certificate
+        )
 
     def answered_by(self, workers: int | None, order: Order | None = None) -> Description:
         """Return the description with batches for so many workers, if the default method makes them.
@@ -148,6 +161,7 @@ def _problem(table: dict[str, Any], folder: Path, where: str) -> tuple[Problem, 
         outcomes=_outcomes(table.get("outcomes"), folder, where),
         decisions=table.get("decisions"),
         responses=table.get("responses"),
+        unit=table.get("unit", ""),
     )
     return problem, follower is not None
 
@@ -333,5 +347,7 @@ def look_at(source: Source, *, limited: bool = False) -> Study:
     settings = {"steps": None, **source.settings}
     if not limited:
         settings = {name: value for name, value in source.settings.items() if name not in _LIMITS}
+    elif isinstance(source, Description):
+        settings["queries"] = source.purse().method
     problem = require_problem("study", source.problem)
     return open_whole(source.path, problem.known(), source.solver, **settings)

@@ -6,6 +6,7 @@ at a time, and an answer is on the disk before anybody hears that it was taken.
 
 from __future__ import annotations
 
+import contextlib
 import re
 import threading
 import time
@@ -139,23 +140,30 @@ class Desk:
     # ---- looking ----------------------------------------------------------------------------------------------
 
     def story(self, entry: Entry) -> Story:
-        """Return the story of a study, as its report tells it."""
+        """Return the story of a study, of its stored answers alone: the method is not replayed.
 
-        def told() -> Story:
-            about = entry.description
-            if about is None:
-                return story_of_file(entry.path)
-            short = summary(entry.path).answers <= _REPLAYED_AT_MOST
-            return story_of_file(entry.path, about.problem, about.solver if short else None)
+        Whether a point keeps constraints on outcomes is known to a replay only.
+        """
+        about = entry.description
+        constrained = about is not None and about.problem.outcomes is not None
+        return self._unless_changed("story", entry, lambda: self._told(entry, replayed=constrained))
 
-        return self._unless_changed("story", entry, told)
+    def _told(self, entry: Entry, *, replayed: bool) -> Story:
+        about = entry.description
+        if about is None:
+            return story_of_file(entry.path)
+        short = replayed and summary(entry.path).answers <= _REPLAYED_AT_MOST
+        return story_of_file(entry.path, about.problem, about.solver if short else None)
 
-    def _unless_changed(self, what: str, entry: Entry, make: Callable[[], T]) -> T:
-        """Return what was made of the file as it is now; many look at once, and a long study takes long to replay."""
+    def _unless_changed(self, what: str, entry: Entry, make: Callable[[], T], *, lasting: bool = False) -> T:
+        """Return what was made of the file as it is now; many look at once, and a long study takes long to replay.
+
+        Unless it is ``lasting``, it is made anew from time to time: whether its writer still lives is not in the file.
+        """
         with self._lock:
             found, key = entry.path.stat(), (what, entry.path)
-            # From time to time it is made anew: whether its writer is still alive is not in the file.
-            stamp = found.st_mtime_ns, found.st_size, id(entry.description), time.monotonic() // _FRESH
+            period = None if lasting else time.monotonic() // _FRESH
+            stamp = found.st_mtime_ns, found.st_size, id(entry.description), period
             seen = self._seen.get(key)
             if seen is None or seen[0] != stamp:
                 self._seen[key] = seen = stamp, make()
@@ -168,12 +176,21 @@ class Desk:
 
     def report(self, entry: Entry) -> str:
         """Return the whole report as a page."""
-        return self._unless_changed("report", entry, lambda: page([self.story(entry)]))
+        return self._unless_changed("report", entry, lambda: page([self._told(entry, replayed=True)]))
 
     def open_queries(self, entry: Entry) -> list[Open]:
         """Return the queries that wait for an answer; nothing is written."""
         about = entry.description
-        return [] if about is None else self._unless_changed("open", entry, lambda: self._open(entry, about))
+        if about is None:
+            return []
+        return self._unless_changed("open", entry, lambda: self._open(entry, about), lasting=True)
+
+    def look_around(self) -> None:
+        """Read all studies, so that the first page that is asked for opens as fast as the others."""
+        for entry in self.entries():
+            if not entry.fault and entry.path.exists():
+                with contextlib.suppress(PzosError, OSError):  # the page itself says why it cannot be opened
+                    self.open_queries(entry)
 
     def _open(self, entry: Entry, about: Description) -> list[Open]:
         with open_study(about, read_only=True) as study:

@@ -24,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--leaders", nargs="+", required=True, metavar="NAME", help="the costs: module:name of each")
     parser.add_argument("--senses", nargs="+", choices=("min", "max"), help="of each cost (as in the TOML file)")
     parser.add_argument("--queries", type=int, default=150, help="end after this many queries (150)")
-    parser.add_argument("--batch", type=int, default=1, help="queries asked at a time")
+    parser.add_argument("--batch", type=int, help="queries asked at a time (as many as there are workers)")
     parser.add_argument("--study", dest="file", type=Path, metavar="FILE", help="keep the run in this study file")
     parser.add_argument("--out", type=Path, metavar="FILE", help="a picture (.png, .svg, .pdf) or a page (.html)")
     add_answers(parser)

@@ -17,6 +17,7 @@ from pzos.cli.description import made_from, named_problem, read_description
 from pzos.cli.printing import add_json, emit
 from pzos.cli.studies import (
     add_answers,
+    add_certificate,
     add_running,
     answers_of,
     executor_of,
@@ -37,9 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--radius", type=float, help="its smoothing radius")
     parser.add_argument("--batch", type=int, help="its directions per step")
     parser.add_argument("--seed", type=int, help="seed of the directions")
-    parser.add_argument("--certificate", type=int, metavar="N",
-                        help="end with a certificate from N queries more (default: from a tenth of --queries, if they "
-                        "are enough)")  # fmt: skip
+    add_certificate(parser)
     add_answers(parser)
     add_running(parser)
     add_json(parser)

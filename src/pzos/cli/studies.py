@@ -33,9 +33,11 @@ from pzos.cli.description import Description, look_at, read_description
 from pzos.cli.printing import add_json, emit, sparkline
 from pzos.durable.log import read_study, recover as save_intact
 from pzos.durable.replay import summary
-from pzos.methods.solver import Stop
+from pzos.methods.solver import Stop, explained
+from pzos.solving import certified
+from pzos.stationarity.certificate import ended_with, kept_beside
 from pzos.study.result import Result, stop_words
-from pzos.study.run import drive
+from pzos.study.run import CtrlC, drive
 from pzos.study.study import Study
 
 _TOLD = (
@@ -102,8 +104,8 @@ def init(args: argparse.Namespace) -> int:
     existed = description.path.exists()
     with _opened(description) as study:
         steps = study.step
-    next_words = f"made; next: pzos ask {args.study}, or pzos run {args.study}"
-    told = f"is there already, {counted(steps, 'step')} taken" if existed else next_words
+    next_words = f"pzos ask {args.study}" + (f", or pzos run {args.study}" if description.has_follower else "")
+    told = f"is there already, {counted(steps, 'step')} taken" if existed else f"made; next: {next_words}"
     emit(args, {"study": str(description.path), "made": not existed, "steps": steps}, f"{description.path}: {told}")
     return 0
 
@@ -129,6 +131,7 @@ def _write_example(args: argparse.Namespace) -> int:
 def add_run(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of ``pzos run`` and ``pzos resume``."""
     add_study(parser)
+    add_certificate(parser)
     add_answers(parser)
     add_running(parser)
     add_json(parser)
@@ -137,16 +140,25 @@ def add_run(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Make the study or go on with it; exit code 130 if it was interrupted."""
     description = read_description(args.study)
-    with oracle_of(args, description) as oracle:
+    purse = description.purse(args.queries, args.certificate)
+    purse.require_able(description.solver)
+    # Ctrl-C is heard where it can be told of: the result of a run is not lost with its certificate.
+    with CtrlC(), oracle_of(args, description) as oracle:
 
         def workers() -> int:
             return 1 if oracle.executor is None else size_of(oracle.executor)
 
+        def fresh(seed: int) -> TolerantOracle:
+            return TolerantOracle(oracle.follower, tolerance_of(args), seed=seed, executor=oracle.executor)
+
         asked_for = workers() if args.workers or args.dask else description.workers
         description = description.answered_by(asked_for, args.order)
-        with _opened(description, **limits_of(args), **answers_of(args)) as study:
-            result = drive(study, oracle, workers=workers)
-            emit(args, {"study": str(description.path), **result_data(result, study.ask())}, result.table())
+        limits = {**limits_of(args), "queries": purse.method}
+        with _opened(description, **limits, **answers_of(args)) as study:
+            result, still_open = drive(study, oracle, workers=workers), study.ask()
+        result = replace(result, explanation=explained(study.solver, study.state))
+        result = certified(result, study, purse, fresh, description.path)
+    emit(args, {"study": str(description.path), **result_data(result, still_open)}, result.table())
     return 130 if result.stop.name == "INTERRUPTED" else 0
 
 
@@ -177,7 +189,10 @@ def status(args: argparse.Namespace) -> int:
         args.study = description.path
         return _status_of_file(args)
     with look_at(description, limited=True) as study:
-        result, more = study.result(), study.ask()
+        result, more = study.result(explained(study.solver, study.state)), study.ask()
+        beside = kept_beside(description.path, study)
+    if beside is not None:
+        result = ended_with(result, beside, beside.queries)
     if found.stop is not None:  # as its last session ended, whatever limits the description has by now
         result = replace(result, stop=found.stop)
     ended = found.stop not in (None, Stop.INTERRUPTED, Stop.CALLBACK)
@@ -325,6 +340,13 @@ def add_running(parser: argparse.ArgumentParser) -> None:
                         "the direction)")  # fmt: skip
 
 
+def add_certificate(parser: argparse.ArgumentParser) -> None:
+    """Declare what a certificate may cost."""
+    parser.add_argument("--certificate", type=int, metavar="N",
+                        help="end with a certificate from N queries more (default: from a tenth of the queries, if "
+                        "these are enough)")  # fmt: skip
+
+
 def add_answers(parser: argparse.ArgumentParser) -> None:
     """Declare which answers are known before the first query."""
     parser.add_argument("--answers", nargs="+", type=Path, metavar="FILE",
@@ -363,7 +385,10 @@ def open_study(description: Description, *, read_only: bool = False, **limits: A
 
 def _opened(description: Description, **settings: Any) -> Study:
     return Study.open(
-        description.path, description.problem.known(), description.solver, **{**description.settings, **settings}
+        description.path,
+        description.problem.known(),
+        description.solver,
+        **{**description.settings, "queries": description.purse().method, **settings},
     )
 
 

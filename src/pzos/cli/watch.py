@@ -21,6 +21,7 @@ from pzos.cli.description import add_names, sources
 from pzos.cli.printing import sparkline
 from pzos.durable.contents import StoredAnswer, stored_answers
 from pzos.durable.log import Log, open_log
+from pzos.study.display import number
 
 if TYPE_CHECKING:
     from pzos.problem.problem import Problem
@@ -159,9 +160,14 @@ class View:
             ("time", f"{duration(self.elapsed)} so far{self._left()}"),
         ]
         if self.values:
+            unit = "" if self.problem is None else self.problem.unit
             best = max(self.values) if identity.get("problem", {}).get("sense") == "max" else min(self.values)
             rows += [
-                ("F", f"{self.values[-1]:.8g} now, {best:.8g} best, {self.values[0]:.8g} at the start"),
+                (
+                    "F",
+                    f"{number(self.values[-1], unit)} now, {number(best, unit)} best, {number(self.values[0], unit)} "
+                    "at the start",
+                ),
                 ("", sparkline(self.values, _WIDTH)),
             ]
         elif self.problem is None:

@@ -166,8 +166,8 @@ def kept_in(path: str | os.PathLike[str]) -> Kept:
     except (OSError, TypeError):
         return Kept()
     solver = identity.get("solver", {})
-    within = solver.get("within", solver)
-    batch = within.get("batch") if isinstance(within, dict) else None
+    holder = solver if "batch" in solver else solver.get("within")
+    batch = holder.get("batch") if isinstance(holder, dict) else None
     return Kept(
         batch if isinstance(batch, int) and batch > 0 else None,
         "told" if identity.get("order") == "told" else "asked" if identity else None,

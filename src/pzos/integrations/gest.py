@@ -18,10 +18,11 @@ from pzos.base.types import Query, Sense
 from pzos.methods.default import suited
 from pzos.methods.solver import AnySolver
 from pzos.problem.follower import Nobody
+from pzos.problem.intersections import Intersection
 from pzos.problem.leader import Leader
 from pzos.problem.outcomes import Outcomes, caps
 from pzos.problem.problem import Problem
-from pzos.problem.sets import Box
+from pzos.problem.sets import Box, Domain
 from pzos.study.events import difference
 from pzos.study.result import Result
 from pzos.study.study import Study
@@ -39,8 +40,10 @@ class PzosGenerator:
     The variables of ``vocs`` are the entries of x, in order, and their bounds the set X; its observables, in order, are
     the followers' response (each a number or an array). An objective, if there is one, says only whether to minimise or
     maximise. Constraints bound observables that are numbers; further ``outcomes`` may be given as for
-    :class:`pzos.Problem`. ``x0`` is the start (by default each variable's default value, else the middle of its
-    bounds). ``path`` makes the study durable. Further ``settings`` are those of :class:`pzos.Study`.
+    :class:`pzos.Problem`, and so may a ``grid`` and a ``domain`` inside the bounds, e.g. ``pzos.Polyhedron(A, b)`` for
+    A x <= b, which the standard has no word for. ``x0`` is the start (by default each variable's default value, else
+    the middle of its bounds, or the nearest point of the domain). ``path`` makes the study durable. Further
+    ``settings`` are those of :class:`pzos.Study`.
 
     The points of a two-point estimate lie up to its radius outside the bounds. With the package ``gest-api`` installed,
     an instance is a ``gest_api.Generator``.
@@ -57,18 +60,22 @@ class PzosGenerator:
         x0: Sequence[float] | None = None,
         path: str | None = None,
         outcomes: Outcomes | Sequence[Outcomes] | None = None,
+        domain: Domain | None = None,
+        grid: float | Sequence[float] | None = None,
         **settings: Any,
     ) -> None:
         self._validate_vocs(vocs)
         _register(type(self))
         self.vocs = vocs
         lower, upper = (np.array(side, dtype=np.float64) for side in zip(*vocs.bounds, strict=True))
-        start = _start(vocs, lower, upper) if x0 is None else np.asarray(x0, dtype=np.float64)
+        box = Box(lower, upper)
+        allowed = box if domain is None else Intersection([box, domain])
+        start = allowed.project(_start(vocs, lower, upper)) if x0 is None else np.asarray(x0, dtype=np.float64)
         given = [outcomes] if isinstance(outcomes, Outcomes) else list(outcomes or ())
         kept = [*_bounded(vocs), *given]
         named = list(vocs.variable_names)
         problem = Problem(
-            leader, _ELSEWHERE, start, Box(lower, upper), _sense(vocs), outcomes=kept or None, decisions=named
+            leader, _ELSEWHERE, start, allowed, _sense(vocs), outcomes=kept or None, grid=grid, decisions=named
         )
         known = problem.known()
         solver = suited(known, solver)

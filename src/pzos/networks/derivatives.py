@@ -73,7 +73,11 @@ class FlowDerivative:
         return np.array([moves @ amount[a:b] for moves, a, b in zip(self.moves, ends[:-1], ends[1:], strict=True)])
 
     def _solve(self, pull: Vector) -> Vector:
-        """Solve D' S D y = pull by preconditioned conjugate gradients; of many solutions one of least size."""
+        """Solve D' S D y = pull by preconditioned conjugate gradients; of many solutions one of least size.
+
+        Not by SciPy's: it divides by the curvature of every direction, and its callback, which is shown the iterate
+        alone, cannot stop at a flat one.
+        """
         from scipy.sparse import hstack
 
         together = hstack(self.moves, format="csr")

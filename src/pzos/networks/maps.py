@@ -26,8 +26,8 @@ LESS, MORE = BLUE, ORANGE
 """The colours of links with less and with more traffic than before."""
 
 _WIDEST = 6.0
-#: The scale of tolls, from low to high: the dark part of viridis, which is seen on light paper.
-_TOLLS = ("#8fd744", "#35b779", "#21918c", "#31688e", "#443983", "#440154")
+TOLLS = ("#8fd744", "#35b779", "#21918c", "#31688e", "#443983", "#440154")
+"""The scale of tolls, from low to high: the dark part of viridis, which is seen on light paper."""
 _SUBSIDY = "#b35806"
 _LANDMARKS = 60
 _FREE = 1e-9
@@ -85,7 +85,7 @@ def toll_colour(toll: float, highest: float) -> str:
         return ROAD
     if toll < 0.0:
         return _SUBSIDY
-    return _TOLLS[min(int(len(_TOLLS) * toll / highest), len(_TOLLS) - 1)]
+    return TOLLS[min(int(len(TOLLS) * toll / highest), len(TOLLS) - 1)]
 
 
 def _colours(toll: Vector) -> tuple[Any, Any]:
@@ -93,8 +93,8 @@ def _colours(toll: Vector) -> tuple[Any, Any]:
 
     most = max(float(np.abs(toll).max()), 1e-9)
     if toll.min() < -_FREE:
-        return LinearSegmentedColormap.from_list("toll", [_SUBSIDY, "#f7f7f7", _TOLLS[-1]]), Normalize(-most, most)
-    return LinearSegmentedColormap.from_list("toll", _TOLLS), Normalize(0.0, most)
+        return LinearSegmentedColormap.from_list("toll", [_SUBSIDY, "#f7f7f7", TOLLS[-1]]), Normalize(-most, most)
+    return LinearSegmentedColormap.from_list("toll", TOLLS), Normalize(0.0, most)
 
 
 def _draw_links(axes: Any, places: Matrix, network: Network, width: Vector, toll: Vector, colour: Any) -> None:

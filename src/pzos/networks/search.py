@@ -418,7 +418,7 @@ def _fewer(asked: _Asked, start: Trial, most: int, solver: Any, limits: dict[str
     """Choose the tolls to keep and return where the search of these begins; the others are 0 from now on.
 
     After a leg with all of them each is taken off alone, those of least effect if there are too many to try; the ones
-    without which the cost is highest are kept.
+    without which the cost is highest are kept, and exchanged for others where that is better.
     """
     third = max(asked.left // 3, 1)
     _leg(asked, _revived(asked, _settled(asked, start)), "all tolls", third, solver, limits)
@@ -434,11 +434,34 @@ def _fewer(asked: _Asked, start: Trial, most: int, solver: Any, limits: dict[str
         cost[toll] = asked.rank(asked.at(x, "one toll taken off"))
     tried = sorted(cost, key=cost.__getitem__)
     spared = [toll for toll in order if toll not in cost]
-    kept = [*tried, *spared][-most:]
+    ranked = [*tried, *spared]
+    kept = _swapped(asked, best, ranked[-most:], ranked[-most - 1 :: -1], third // 2)
     asked.keep_only(kept)
     x = best.x.copy()
     x[asked.dropped] = 0.0
     return asked.at(x, f"the {len(kept)} tolls that matter most")
+
+
+def _swapped(asked: _Asked, best: Trial, kept: list[int], others: list[int], queries: int) -> list[int]:
+    """Exchange one toll that is kept for another as long as that helps, within so many queries; return those kept.
+
+    Each toll alone tells little: what one does, another may do as well.
+    """
+    until = asked.left - queries
+
+    def only(tolls: list[int]) -> Trial:
+        x = np.zeros(best.x.size)
+        x[tolls] = best.x[tolls]
+        return asked.at(x, f"{len(tolls)} of the tolls")
+
+    swaps = [(old, new) for new in others for old in kept]
+    while swaps and asked.left > until:
+        old, new = swaps.pop(0)
+        other = [*(toll for toll in kept if toll != old), new]
+        if asked.rank(only(other)) < asked.rank(only(kept)):
+            others = [*(toll for toll in others if toll != new), old]
+            kept, swaps = other, [(each, toll) for toll in others for each in other]
+    return kept
 
 
 # ---- tolls that change nothing ---------------------------------------------------------------------------------------

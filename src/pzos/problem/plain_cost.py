@@ -28,7 +28,7 @@ def leader_from_cost(cost: Callable[[Any, Any], Any], *, name: str = "") -> Lead
     >>> leader = leader_from_cost(lambda x, y: float(np.abs(x).sum() + y @ y))
     >>> leader(np.ones(1), np.array([1.0, 2.0])).grad_y.round(6)
     array([2., 4.])
-    >>> leader.remark().startswith("the cost is differentiated by differences")
+    >>> leader.remark().startswith("The cost is differentiated by differences")
     True
     """
     cost_function("pass the function itself").require("leader_from_cost", "cost", cost)
@@ -57,7 +57,7 @@ class _Differentiated:
     def _chosen(self, x: Vector, y: Vector) -> Leader:
         if self._leader is None:
             self._leader, how = self._choice(x, y)
-            self._remark = f"the cost is differentiated by {how}"
+            self._remark = f"The cost is differentiated by {how}"
         return self._leader
 
     def _choice(self, x: Vector, y: Vector) -> tuple[Leader, str]:

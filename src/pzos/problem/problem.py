@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pzos.base.checks import Faults, counted, instance_of, set_fields, shown
-from pzos.base.columns import Columns, as_columns
+from pzos.base.columns import A_LINE, Columns, as_columns
 from pzos.base.types import Sense, Vector, float_array
 from pzos.problem.follower import A_FOLLOWER, Follower, as_follower, identity
 from pzos.problem.grid import Grid, checked_grid
@@ -47,6 +47,7 @@ class Known:
     grid: Grid | None = None
     decisions: Columns = NAMELESS
     responses: Columns = NAMELESS
+    unit: str = ""
 
     @property
     def sign(self) -> float:
@@ -69,7 +70,7 @@ class Problem:
     ``outcomes`` are constraints g(x, y*(x)) <= 0 on what the followers do, known like the cost. ``grid`` keeps every
     query after x0 on multiples of a step, one for all entries of x or one each, 0 where x is continuous.
     ``decisions`` and ``responses`` name the entries of x and y for people, with units and digits: a list of names, or
-    :class:`pzos.Columns`; no number depends on them.
+    :class:`pzos.Columns`; ``unit`` is that of F. No number depends on them.
     """
 
     leader: Leader
@@ -84,6 +85,7 @@ class Problem:
     grid: Grid | None
     decisions: Columns
     responses: Columns
+    unit: str
 
     def __init__(
         self,
@@ -99,6 +101,7 @@ class Problem:
         grid: npt.ArrayLike | None = None,
         decisions: Columns | Sequence[Any] | None = None,
         responses: Columns | Sequence[Any] | None = None,
+        unit: str = "",
     ) -> None:
         faults = Faults("Problem")
         domain = Whole() if domain is None else domain
@@ -107,6 +110,7 @@ class Problem:
         goal = noted_sense(faults, sense)
         instance_of(Iterable, "a sequence", "put it into a list").note(faults, "structure", structure)
         instance_of(str, "text", "say what they are").note(faults, "follower_name", follower_name)
+        A_LINE.note(faults, "unit", unit)
         start = _checked_start(faults, x0)
         if A_DOMAIN.note(faults, "domain", domain) and start is not None:
             _check_membership(faults, domain, start)
@@ -117,7 +121,7 @@ class Problem:
         faults.raise_if_any()
         set_fields(self, leader=leader, follower=as_follower(follower), x0=start, domain=domain)
         set_fields(self, sense=goal, name=str(name), structure=tuple(structure), follower_name=follower_name)
-        set_fields(self, outcomes=constraints, grid=on_grid, decisions=named, responses=answers)
+        set_fields(self, outcomes=constraints, grid=on_grid, decisions=named, responses=answers, unit=unit)
 
     def with_leader(self, leader: Leader, *, sense: AnySense | None = None, name: str | None = None) -> Problem:
         """Return the same followers, set and start under another cost; their answers stay true (``answers=``)."""
@@ -134,13 +138,14 @@ class Problem:
             None if self.grid is None else self.grid.steps,
             self.decisions,
             self.responses,
+            self.unit,
         )
 
     def known(self) -> Known:
         """Return the problem without its followers, as a study sees it."""
         follower = identity(self.follower, self.follower_name)
         given = self.leader, self.x0, self.domain, self.sense, self.name, self.structure
-        return Known(*given, follower, self.outcomes, self.grid, self.decisions, self.responses)
+        return Known(*given, follower, self.outcomes, self.grid, self.decisions, self.responses, self.unit)
 
     def __repr__(self) -> str:
         title = f" {self.name!r}" if self.name else ""

@@ -8,7 +8,9 @@ from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
+from pzos.base.columns import Column
 from pzos.base.errors import MissingExtra
 from pzos.base.figures import COLOURS
 from pzos.base.types import Vector
@@ -17,6 +19,7 @@ from pzos.report.story import RoadMap, Story
 #: Different dashes as well, so that curves can be told apart without their colours.
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash")
 _WIDTHS = 8
+_CASING = 1.4
 #: As many rows of a table are read at a glance; what is longer is folded, and drawn.
 FEW = 12
 _MARKED = 60
@@ -90,9 +93,10 @@ def progress(stories: Sequence[Story]) -> Any | None:
     positive = [
         float(gap) for gaps, best in zip(above, bests, strict=True) for gap in gaps if gap > _ROUNDING * abs(best)
     ]
-    cost = drawn[0][1].cost
-    side = "above" if cost == "cost" else "below"
-    figure = new_chart(_AGAINST["queries"], f"{cost} {side} the best" if positive else cost, log_axis=bool(positive))
+    cost, units = drawn[0][1].cost, {story.unit for _, story in drawn}
+    words = f"{cost} {'above' if cost == 'cost' else 'below'} the best" if positive else cost
+    label = str(Column(words, units.pop() if len(units) == 1 else ""))
+    figure = new_chart(_AGAINST["queries"], label, log_axis=bool(positive))
     foot = 0.5 * min(positive, default=0.0)
     axes: dict[str, list[Vector]] = {against: [] for against in _AGAINST}
     for (number, story), best in zip(drawn, bests, strict=True):
@@ -174,30 +178,35 @@ def whole_ticks(size: int) -> int:
 
 
 def road_map(roads: RoadMap, *, before: bool) -> Any:
-    """Draw the network: width by flow, colour by toll."""
+    """Draw the network as all maps are drawn: width by flow, colour by toll."""
+    from pzos.networks.maps import CASING, PAPER, TOLLS, toll_colour
+
     figure = new_chart("", "", height=460)
     flow = roads.flow_before if before else roads.flow_after
     top = max(float(roads.flow_before.max(initial=0.0)), float(roads.flow_after.max(initial=0.0)), 1e-300)
     toll = np.zeros_like(roads.toll) if before else roads.toll
     highest = max(float(np.abs(roads.toll).max(initial=0.0)), 1e-300)
     widths = np.ceil(_WIDTHS * flow / top).clip(1, _WIDTHS).astype(int)
-    tolled = np.abs(toll) > 1e-9 * highest
-    for width in range(1, _WIDTHS + 1):
-        for is_tolled, colour in ((False, "#8a8a8a"), (True, COLOURS[1])):
-            chosen = (widths == width) & (tolled == is_tolled)
-            if chosen.any():
-                xs, ys = (_segments(roads.start[chosen, k], roads.end[chosen, k]) for k in (0, 1))
-                line = {"color": colour, "width": width}
-                figure.add_scatter(x=xs, y=ys, mode="lines", line=line, hoverinfo="skip", showlegend=False)
-    middle = (roads.start + roads.end) / 2.0
+    colours = np.array([toll_colour(each, highest) for each in toll.tolist()])
+
+    def draw(chosen: npt.NDArray[np.bool_], colour: str, width: float) -> None:
+        xs, ys = (_segments(roads.start[chosen, k], roads.end[chosen, k]) for k in (0, 1))
+        line = {"color": colour, "width": width}
+        figure.add_scatter(x=xs, y=ys, mode="lines", line=line, hoverinfo="skip", showlegend=False)
+
+    for width in np.unique(widths).tolist():  # what lies around a road is drawn before all roads
+        draw(widths == width, CASING, width + _CASING)
+    for width, colour in sorted(set(zip(widths.tolist(), colours.tolist(), strict=True))):
+        draw((widths == width) & (colours == colour), colour, width)
+    middle, scale = (roads.start + roads.end) / 2.0, [[k / (len(TOLLS) - 1), each] for k, each in enumerate(TOLLS)]
     figure.add_scatter(
         x=middle[:, 0], y=middle[:, 1], mode="markers", showlegend=False,
-        marker={"size": 9, "color": np.abs(toll), "cmin": 0.0, "cmax": highest, "colorscale": "Cividis",
-                "opacity": tolled.astype(float) if not before else 0.0, "showscale": not before,
-                "colorbar": {"title": {"text": "toll"}, "thickness": 12}},
+        marker={"size": 9, "color": np.abs(toll), "cmin": 0.0, "cmax": highest, "colorscale": scale,
+                "opacity": 0.0, "showscale": not before, "colorbar": {"title": {"text": "toll"}, "thickness": 12}},
         customdata=np.stack([flow, toll], axis=1),
         hovertemplate="flow %{customdata[0]:.5g}<br>toll %{customdata[1]:.5g}<extra></extra>",
     )  # fmt: skip
+    figure.update_layout(plot_bgcolor=PAPER)
     figure.update_layout(margin_b=8)
     figure.update_xaxes(visible=False)
     figure.update_yaxes(visible=False, scaleanchor="x")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from types import MappingProxyType
@@ -24,8 +23,8 @@ from pzos.durable.log import read_study
 from pzos.durable.replay import open_whole
 from pzos.report import story
 from pzos.report.story import EMPTY, Curve, Motion, Point, Rows, Story
-from pzos.stationarity.certificate import kept_at, kept_beside
-from pzos.study.result import NAMES, fate, ordered
+from pzos.stationarity.certificate import ended_with, kept_at, kept_beside
+from pzos.study.result import fate, ordered
 
 if TYPE_CHECKING:
     from pzos.problem.problem import Problem
@@ -102,6 +101,7 @@ def story_of_file(path: Path, problem: Problem | None = None, solver: Any = None
         roads=story.road_map(problem, points),
         decisions=contents.columns["decisions"] if problem is None else problem.decisions,
         responses=contents.columns["responses"] if problem is None else problem.responses,
+        unit="" if problem is None else problem.unit,
     )
 
 
@@ -111,10 +111,7 @@ def _replayed(contents: Contents, problem: Problem | None, solver: Any) -> Resul
     with open_whole(contents.path, problem.known(), solver) as study:
         result = study.result()
         beside = kept_beside(contents.path, study)
-    if beside is None:
-        return result
-    ledger = ordered({**result.ledger, NAMES[Purpose.CERTIFICATE.value]: beside.queries})
-    return replace(result, certificate=beside, ledger=ledger)
+    return result if beside is None else ended_with(result, beside, beside.queries)
 
 
 def _status(contents: Contents) -> str:

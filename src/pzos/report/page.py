@@ -88,7 +88,7 @@ def page(stories: Sequence[Story]) -> str:
         title=title,
         tab=f"{title}: report",
         studies=[_study(story) for story in stories],
-        overview=Table("plain", rows, ("study", "state", "F")),
+        overview=Table("plain", rows, ("study", "state", "what was reached")),
         charts=charts(stories),
         plotly=bundle(),
     )
@@ -96,9 +96,9 @@ def page(stories: Sequence[Story]) -> str:
 
 def _headline(story: Story) -> str:
     if not story.curve.values.size:
-        return "F is not known here"
+        return f"the {story.cost} is not known here"
     best = story.curve.best(story.sense)[-1]
-    return f"F went from {story.curve.values[0]:.6g} to {best:.6g}"
+    return f"{story.cost} went from {story.amount(story.curve.values[0])} to {story.amount(best)}"
 
 
 def _study(story: Story) -> dict[str, Any]:
@@ -125,7 +125,11 @@ def decision_table(story: Story) -> Table:
     if all(value != value for value in values):
         return table
     change = values[-1] - values[since]
-    cells = [story.cost, *map(Column().shown, values), f"{change:+.6g}" if change == change else ""]
+    cells = [
+        str(Column(story.cost, story.unit)),
+        *map(Column().shown, values),
+        f"{change:+.6g}" if change == change else "",
+    ]
     return table._replace(rows=[cells[: len(table.head)], *table.rows])
 
 

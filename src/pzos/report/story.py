@@ -98,11 +98,16 @@ class Story:
     roads: RoadMap | None = None
     decisions: Columns = NAMELESS
     responses: Columns = NAMELESS
+    unit: str = ""
 
     @property
     def cost(self) -> str:
         """Return what F is called."""
         return "cost" if self.sense == "min" else "value"
+
+    def amount(self, value: float) -> str:
+        """Return F in words, in its unit."""
+        return f"{value:.6g} {self.unit}".rstrip()
 
     @property
     def verdict(self) -> str:
@@ -116,13 +121,14 @@ class Story:
             return "What was reached is not known here"
         first, best = float(self.curve.values[0]), float(self.curve.best(self.sense)[-1])
         known = [point.value for point in self.points if point.name == NOTHING and point.value == point.value]
-        aside = [f"{NOTHING}: {value:.6g}" for value in known]
+        aside = [f"{NOTHING}: {self.amount(value)}" for value in known]
         if best == first:
-            said = f"No decision asked about is better than the first, with a {self.cost} of {best:.6g}"
+            said = f"No decision asked about is better than the first, with a {self.cost} of {self.amount(best)}"
         else:
             down, lower = ("down", "lower") if best < first else ("up", "higher")
-            said = f"The best decision found brings the {self.cost} {down} from {first:.6g} to {best:.6g}"
-            if abs(first) > _SMALL * abs(best):
+            came = f"{down} from {self.amount(first)} to {self.amount(best)}"
+            said = f"The best decision found brings the {self.cost} {came}"
+            if abs(first) > _SMALL * abs(best) and first * best >= 0.0:  # of a change of sign there are none
                 aside.insert(0, f"{100 * abs(best - first) / abs(first):.3g} % {lower}")
         return said + (f" ({'; '.join(aside)})" if aside else "")
 
@@ -155,6 +161,7 @@ def story_of(
         roads=road_map(problem, points),
         decisions=NAMELESS if about is None else about.decisions,
         responses=NAMELESS if about is None else about.responses,
+        unit="" if about is None else about.unit,
     )
 
 

@@ -39,6 +39,7 @@ from pzos.stationarity.multipliers import Constraints, fitted_multipliers, lagra
 from pzos.stationarity.neighbours import NeighbourCertificate, NeighbourSolver
 from pzos.stationarity.one_batch import BatchState, OneBatch, all_equal, ask_once, report_on
 from pzos.stationarity.theory import Notion
+from pzos.study.result import NAMES, Result, ordered
 from pzos.study.study import Study
 
 if TYPE_CHECKING:
@@ -468,6 +469,12 @@ def kept_beside(path: str | os.PathLike[str], study: Study) -> Certificate | Nei
     return ask_once(
         "report", study.known, solver, None, ending_point(study), seed=study.task.keys.seed, path=file
     ).report
+
+
+def ended_with(result: Result, certificate: Certificate | NeighbourCertificate | None, queries: int) -> Result:
+    """Return the result of a run with the certificate it ended with, and what that cost."""
+    ledger = ordered({**result.ledger, NAMES[Purpose.CERTIFICATE.value]: queries})
+    return replace(result, certificate=certificate, monitoring=result.monitoring + queries, ledger=ledger)
 
 
 def kept_at(path: str | os.PathLike[str], identity: dict[str, Any], x: Vector, problem: Problem) -> Certificate | None:

@@ -28,7 +28,9 @@ class Purse(NamedTuple):
         """Raise InvalidInput if a certificate is wanted of a solver that does not know on which scale."""
         faults = Faults("solve")
         able = not self.certificate or isinstance(solver, Certifiable)
-        faults.check(able, "certificate", True, "the default solver", "call result.certify(problem, delta=...)")
+        faults.check(
+            able, "certificate", True, "the default solver", "call result.certify(problem, delta=...) or pzos certify"
+        )
         faults.raise_if_any()
 
     def left_for_certificate(self, result: Result) -> tuple[int, str]:
@@ -44,7 +46,7 @@ class Purse(NamedTuple):
             return min(self.certificate, left), ""
         return 0, (
             f"none: it takes {self.fewest} queries, and of {self.budget} there are {max(left, 0)} left; give "
-            f"{_SMALL * self.fewest} or more, or ask for one on top with certificate=True"
+            f"{_SMALL * self.fewest} or more, or ask for one on top (certificate=True, --certificate {self.fewest})"
         )
 
 

@@ -24,6 +24,7 @@ def _check_given(faults: Faults, answers: Any, known: Any) -> None:
     faults.check(fits, "answers", answers, "a table of answers", remedy)
     if isinstance(answers, Answers) and isinstance(known, Known):
         answers.check(faults, known)
+        answers.check_names(faults, known)
 
 
 def check_address(query: Query | Response, own_of: Callable[[Query], Query | None]) -> None:

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 _ENTRIES = 8
 
 
-def number(value: float) -> str:
-    """Return F as it is printed."""
-    return "not known (it was not queried)" if value != value else f"{value:.8g}"
+def number(value: float, unit: str = "") -> str:
+    """Return F as it is printed, in its unit."""
+    return "not known (it was not queried)" if value != value else f"{value:.8g} {unit}".rstrip()
 
 
 def entries(x: Vector, named: Columns = NAMELESS) -> str:
@@ -34,14 +34,23 @@ def entries(x: Vector, named: Columns = NAMELESS) -> str:
     return text if x.size <= _ENTRIES else f"{text} ({x.size} entries)"
 
 
+def named_x(result: Result) -> str:
+    """Return the point of a result in one line, by the names of its decisions."""
+    return entries(result.x, NAMELESS if result.known is None else result.known.decisions)
+
+
 def verdict(result: Result) -> str:
     """Return in a sentence what came out and why the run ended."""
     known = [value for value in result.trace["value"].tolist() if value == value]
     came = ""
     if result.value == result.value and known and result.given is None and known[0] != result.value:
-        came = f", {'down' if result.value < known[0] else 'up'} from {number(known[0])} at the start"
+        came = f", {'down' if result.value < known[0] else 'up'} from {number(known[0], result.unit)} at the start"
     broken = "" if result.violation <= 0.0 else ", constraints violated"
-    found = f"F = {number(result.value)}" if result.value == result.value else "F = ? (x itself was not asked about)"
+    found = (
+        f"F = {number(result.value, result.unit)}"
+        if result.value == result.value
+        else "F = ? (x itself was not asked about)"
+    )
     return f"{found}{came}{broken}; {result.message}"
 
 
@@ -49,13 +58,13 @@ def brief_rows(result: Result) -> list[tuple[str, str]]:
     """Return what comes below the verdict: names and texts, at most nine of them."""
     spent = ", ".join(f"{name} {count}" for name, count in result.ledger.items())
     rows = [
-        ("x", entries(result.x, NAMELESS if result.known is None else result.known.decisions)),
+        ("x", named_x(result)),
         ("queries", f"{result.nfev} in {result.seconds:.3g} s" + (f": {spent}" if spent else "")),
         ("method", f"{result.solver.partition('(')[0]}, seed {result.seed}"),
     ]
     if result.best_value == result.best_value and result.best_value != result.value:
         goal = "lowest" if result.sense == "min" else "highest"
-        rows.insert(1, (f"{goal} F seen", f"{number(result.best_value)} (result.best_x)"))
+        rows.insert(1, (f"{goal} F seen", f"{number(result.best_value, result.unit)} (result.best_x)"))
     if result.problem:
         rows.insert(0, ("problem", result.problem))
     if result.standing is not None:

@@ -22,7 +22,7 @@ from pzos.methods.solver import NO_EXTRAS, Outcome, Stop, Task
 from pzos.problem.leader import Leader
 from pzos.problem.sense import AnySense, as_sense
 from pzos.study.collected import Pair, as_table
-from pzos.study.display import brief, brief_page, number, verdict
+from pzos.study.display import brief, brief_page, named_x, number, verdict
 
 if TYPE_CHECKING:
     from pzos.methods.expecting import Expectation, Sensitivity
@@ -292,6 +292,11 @@ class Result:
     kept_in: str = ""
 
     @property
+    def unit(self) -> str:
+        """Return the unit of F, as the problem says."""
+        return "" if self.known is None else self.known.unit
+
+    @property
     def fun(self) -> float:
         """Return F at ``x``."""
         return self.value
@@ -333,19 +338,20 @@ class Result:
             ("problem", self.problem or f"unnamed, {counted(self.x.size, 'decision')}"),
             ("solver", self.solver),
             ("stopped", stop_words(self.stop)),
-            ("F at the last point", number(self.value)),
-            (f"{goal} F seen", number(self.best_value)),
+            ("x", named_x(self)),
+            ("F at the last point", number(self.value, self.unit)),
+            (f"{goal} F seen", number(self.best_value, self.unit)),
             ("steps", f"{self.steps}"),
             ("queries", f"{self.queries} by the algorithm, {self.monitoring} to monitor it"),
             ("seconds", f"{self.seconds:.3g}"),
             ("seed", f"{self.seed}"),
         ]
         if self.given is not None:
-            rows.insert(7, ("known before", self.given.origin))
+            rows.insert(8, ("known before", self.given.origin))
         if self.standing is not None:
-            rows[3:5] = [("F at the point returned", number(self.value)), *self.standing.rows()]
+            rows[4:6] = [("F at the point returned", number(self.value, self.unit)), *self.standing.rows()]
         if self.failures:
-            rows.insert(7, ("failed queries", f"{self.failures}"))
+            rows.insert(8, ("failed queries", f"{self.failures}"))
         if self.explanation:
             rows.append(("why this method", self.explanation))
         if self.certificate is not None:

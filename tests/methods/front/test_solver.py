@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -132,6 +133,22 @@ def test_a_batch_asks_for_different_points() -> None:
     assert max(sizes) == 4
 
 
+def test_a_front_asks_as_many_at_a_time_as_there_are_workers(tmp_path: Path) -> None:
+    costs = [distance(A, "a"), distance(B, "b")]
+    with ThreadPoolExecutor(4) as threads:
+        found = pzos.front(problem(costs[0]), costs, queries=13, executor=threads, path=tmp_path / "front.study")
+        asked = [query.step for query, _ in found.result.told or ()]
+        assert max(asked.count(step) for step in asked) == 4
+    alone = pzos.front(problem(costs[0]), costs, queries=13, batch=4)
+    assert np.array_equal(found.points, alone.points)
+    again = pzos.front(
+        problem(costs[0]), costs, queries=13, path=tmp_path / "front.study"
+    )  # batches are as in the file
+    assert np.array_equal(found.points, again.points)
+    with pytest.raises(pzos.InvalidInput, match="workers = 0"):
+        pzos.front(problem(costs[0]), costs, workers=0)
+
+
 def test_a_front_begins_with_what_is_known() -> None:
     costs = [distance(A, "a"), distance(B, "b")]
     first = pzos.front(problem(costs[0]), costs, queries=12)
@@ -143,7 +160,7 @@ def test_a_front_begins_with_what_is_known() -> None:
 
 def test_a_failing_follower_is_gone_on_without() -> None:
     def sometimes(x: np.ndarray) -> np.ndarray:
-        if x[0] < -0.4:
+        if x[0] < 0.0:  # where much of the front is
             raise RuntimeError("out of order")
         return follower(x)
 

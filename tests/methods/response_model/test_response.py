@@ -40,3 +40,10 @@ def test_what_was_asked_many_lengths_away_is_forgotten(kernel):
 def test_before_any_answer_everything_is_unknown():
     model = model_of(np.zeros((0, 3)), None)
     assert model.unknown_slopes(0.5).shape[0] == 3
+
+
+@pytest.mark.parametrize("kernel", list(Kernel))
+def test_the_pull_of_many_rows_is_that_of_each(kernel):
+    pull = model_of(np.eye(4) + 0.1, Scales(1.0, 1.0, kernel=kernel)).response_and_pull(np.full(4, 0.3))[1]
+    rows = np.array([[1.0, 0.0], [0.5, -2.0], [3.0, 1.0]])
+    np.testing.assert_allclose(pull(rows), [pull(row) for row in rows], rtol=1e-12)

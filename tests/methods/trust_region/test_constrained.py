@@ -11,7 +11,11 @@ from hypothesis import given, settings, strategies as st
 
 import pzos
 from pzos.base.errors import InvalidInput
+from pzos.base.keys import Keys
 from pzos.base.types import Vector
+from pzos.methods.response_model.fit import Shape
+from pzos.methods.solver import Task
+from pzos.methods.trust_region.constrained import ConstrainedTrustRegion
 from pzos.testing import check_solver
 
 MIX = np.array([[1.0, 0.4, -0.3], [0.2, -0.8, 1.0]])
@@ -52,6 +56,16 @@ def white_box(outcomes: pzos.Outcomes) -> tuple[float, Vector]:
 CAPS = pzos.caps([0.3, np.inf], lower=[-np.inf, 0.25])
 
 
+def test_a_plane_never_leads_for_margins_are_made_of_doubt() -> None:
+    task, solver = Task(problem(CAPS).known(), Keys(0)), ConstrainedTrustRegion()
+    state = solver.init(task)
+    for _ in range(4):
+        plan = solver.ask(task, state)
+        state, _ = solver.tell(task, state, plan, [follower(x) for x in plan.points])
+    straight = state.region.contest.observe({Shape.FREE: 0.9, Shape.LOCAL: 0.0})
+    assert straight.running[0] is Shape.FREE
+
+
 @pytest.mark.parametrize("sense", ["min", "max"])
 def test_it_finds_the_constrained_optimum_in_either_sense(sense: str) -> None:
     best, at = white_box(CAPS)
@@ -68,7 +82,10 @@ def test_a_multiplier_is_what_a_unit_of_room_is_worth() -> None:
     step = 1e-3
     prices = [white_box(pzos.caps([0.3 + room], [0]))[0] for room in (-step, step)]
     worth = (prices[0] - prices[1]) / (2.0 * step)
-    assert run(problem(pzos.caps([0.3], [0]))).multipliers["y[0] <= 0.3"] == pytest.approx(worth, rel=0.02)
+    found = run(problem(pzos.caps([0.3], [0])))
+    assert found.multipliers["y[0] <= 0.3"] == pytest.approx(worth, rel=0.02)
+    told = found.trace["multipliers"]
+    assert told[np.isfinite(told)][-1] == pytest.approx(worth, rel=0.1)  # at the last trial, as the model saw it
 
 
 def test_an_equality_is_kept_within_its_tolerance() -> None:

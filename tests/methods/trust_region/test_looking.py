@@ -59,6 +59,29 @@ def two_wells():
     return pzos.Problem(leader, respond, np.array([-1.5, -1.6]), pzos.Box(-4.0, 4.0))
 
 
+def sales(cliff):
+    """Return a firm whose cost knows its prices through the answers alone; above the cliff it sells nothing."""
+    revenue = pzos.leader_from_functions(
+        lambda x, y: float(-y.sum()), lambda x, y: 0 * x, lambda x, y: -np.ones(y.size)
+    )
+    return pzos.Problem(revenue, lambda x: np.where(x < cliff, x, 0.0), np.full(12, 5.0), pzos.Box(0.0, 30.0))
+
+
+def test_where_the_cost_does_not_say_which_way_to_go_all_decisions_are_moved_together_first():
+    problem = sales(cliff=20.0)
+    _, asked, _ = play(problem, CompositeTrustRegion(), steps=2, seed=0)
+    moved = asked[1].x - problem.x0
+    assert moved[0] > 0.0
+    np.testing.assert_allclose(moved, moved[0])
+
+
+def test_a_first_move_of_all_decisions_over_a_cliff_is_tried_half_as_far():
+    problem = sales(cliff=6.5)
+    _, asked, _ = play(problem, CompositeTrustRegion(), steps=3, seed=0)
+    assert asked[1].x.min() > 6.5
+    np.testing.assert_allclose(asked[2].x - problem.x0, 0.5 * (asked[1].x - problem.x0))
+
+
 def test_spare_queries_look_far_away_and_find_the_deeper_well():
     result = pzos.solve(two_wells(), CompositeTrustRegion(), queries=80, progress=False)
     assert result.value == pytest.approx(-2.0, abs=1e-2)

@@ -87,7 +87,21 @@ def test_what_is_open_is_not_asked_again_and_the_first_is_the_step_of_one_worker
     plan = CompositeTrustRegion(batch=8).ask(task, state)
     assert plan.points[0].tobytes() == SOLVER.ask(task, state).points[0].tobytes()
     assert len({point.tobytes() for point in plan.points}) == 8
+    assert [one.kind for one in plan.proposals].count(Kind.TRIAL) >= 4  # half of them, once all directions are seen
     assert Kind.EXPLORE in {one.kind for one in plan.proposals}
+
+
+def test_a_longer_radius_is_taken_over_only_as_far_as_its_step_went():
+    problem = curved()
+    state, _ = play(problem, [0] * 12, 1)
+    task = Task(problem.known(), Keys(0))
+    plan = SOLVER.propose(task, state, [])
+    for size, radius in ((0.5, 1.0), (3.0, 3.0), (9.0, 4.0)):
+        move = replace(plan.move, size=size * state.radius)
+        longer = replace(plan, kind=Kind.TRIAL, alone=False, move=move, radius=4.0 * state.radius)
+        moved, _ = SOLVER.take(task, state, longer, answered(problem, plan))
+        assert moved.x is plan.points[0]  # F is lower there
+        assert moved.radius == pytest.approx(radius * state.radius)
 
 
 @pytest.mark.parametrize(
@@ -124,6 +138,17 @@ def test_eight_at_a_time_take_a_third_of_the_rounds():
         return int(np.argmax(values <= 1e-2 * values[0]))
 
     assert 3 * rounds(8) <= rounds(1)
+
+
+def test_with_many_decisions_the_search_goes_on_from_the_open_trial():
+    problem, calls = curved(60, 10), []
+    counted = replace(problem.leader, all_function=lambda x, y: calls.append(0) or problem.leader.all_function(x, y))
+    task, state = Task(replace(problem.known(), leader=counted), Keys(0)), play(problem, [0] * 2, 1)[0]
+    first = SOLVER.propose(task, state, [])
+    assert first.kind is Kind.TRIAL
+    from_the_centre = len(calls)
+    assert not np.array_equal(SOLVER.propose(task, state, [first]).points[0], first.points[0])
+    assert len(calls) - from_the_centre < from_the_centre // 2
 
 
 def test_a_repeat_that_is_due_takes_one_slot_more():

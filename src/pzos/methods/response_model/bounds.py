@@ -92,7 +92,7 @@ class Bounds:
         return y, free
 
     def pull(self, g: Vector, free: Vector) -> Vector:
-        """Return the transposed derivative of ``show`` times g, where ``free`` came from it."""
+        """Return the transposed derivative of ``show`` times g, or each row of it, where ``free`` came from it."""
         inner: Vector = free * g
         law = self.law
         if law is None or bool((free == 1.0).all()):
@@ -100,8 +100,8 @@ class Bounds:
         slope = law.slope(free)
         if slope <= 1e-12:
             return inner
-        along = float(law.shares @ inner) / slope
-        pulled: Vector = inner - along * (free * law.coefficients)
+        along = inner @ law.shares / slope
+        pulled: Vector = inner - along[..., None] * (free * law.coefficients)
         return pulled
 
     def touched(self, answers: Matrix) -> bool:

@@ -7,6 +7,7 @@ with three scales gives the covariance of their answers under the response model
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +19,8 @@ _JITTER = 1e-8
 #: Jumps are looked for in so many of the latest answers, and of their entries.
 _RECENT = 64
 _ROUNDING = 1e-9
+#: The share of a direction that must be new for a point to show it.
+_NEW_DIRECTION = 0.1
 
 
 Indices = npt.NDArray[np.int64]
@@ -146,10 +149,15 @@ class History:
 
     def seen_from(self, centre: int, limit: int) -> tuple[Geometry, Matrix]:
         """Return the geometry of the ``limit`` points nearest to row ``centre``, and the slopes (y_j - y_c)/d_j."""
-        rows = self.nearest(centre, limit)
-        offsets = (self.points[rows] - self.points[centre]) / self.sizes
-        seen = geometry(offsets, self.repeats[rows], self.repeats[centre], self.sizes)
-        return seen, (self.answers[rows] - self.answers[centre]) / seen.lengths[:, None]
+        return _seen_from(self, centre, limit)
+
+
+@lru_cache(maxsize=2)  # every structure, and the scales, are fitted to the same view
+def _seen_from(history: History, centre: int, limit: int) -> tuple[Geometry, Matrix]:
+    rows = history.nearest(centre, limit)
+    offsets = (history.points[rows] - history.points[centre]) / history.sizes
+    seen = geometry(offsets, history.repeats[rows], history.repeats[centre], history.sizes)
+    return seen, (history.answers[rows] - history.answers[centre]) / seen.lengths[:, None]
 
 
 def first(x: Vector, y: Vector, sizes: Vector | None = None) -> History:
@@ -172,6 +180,10 @@ class Scales:
     variance: float = 0.0
 
 
+#: No process at all: what is linear passes through every answer.
+LINEAR = Scales(1.0, 0.0)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Geometry:
     """Offsets x_j - c from the centre in units of ``sizes``, their lengths d_j, unit rows s_j and pairwise distances.
@@ -192,6 +204,36 @@ class Geometry:
     def count(self) -> int:
         """Return the number of points besides the centre."""
         return int(self.lengths.size)
+
+    def spanning(self) -> Indices:
+        """Return the nearest points that span what all of them do, those left out that hardly show a new direction.
+
+        A Cholesky factorization of the gram matrix, nearest first: what is left of a diagonal entry is how much of the
+        direction of its point is new.
+        """
+        count, most = self.units.shape
+        order = np.argsort(self.lengths, kind="stable")
+        gram, left = self.gram[np.ix_(order, order)], np.ones(count)
+        factor = np.zeros((count, min(count, most)))
+        kept: list[int] = []
+        while len(kept) < factor.shape[1]:
+            begin = kept[-1] + 1 if kept else 0
+            new = np.flatnonzero(left[begin:] > _NEW_DIRECTION**2)
+            if new.size == 0:
+                break
+            row, k = begin + int(new[0]), len(kept)
+            factor[row:, k] = (gram[row:, row] - factor[row:, :k] @ factor[row, :k]) / np.sqrt(left[row])
+            left[row:] -= factor[row:, k] ** 2
+            kept.append(row)
+        return order[kept]
+
+    def part(self, rows: Indices) -> Geometry:
+        """Return the geometry of some of the points."""
+        pairs = np.ix_(rows, rows)
+        return replace(
+            self, offsets=self.offsets[rows], lengths=self.lengths[rows], units=self.units[rows], gram=self.gram[pairs],
+            distances=self.distances[pairs], shares=self.shares[rows],
+        )  # fmt: skip
 
     def covariance(self, scales: Scales) -> Matrix:
         """Return K, the covariance of the slopes r_j = (y_j - y_c)/d_j up to the common scale (recipe 3b)."""

@@ -39,7 +39,7 @@ class LinearPrior:
         return moved - ((moved - slopes) @ self.laws.T) @ self.shares.T
 
     def pull(self, g: Vector) -> Vector:
-        """Return B_p' g."""
+        """Return B_p' g, or that of each row of g."""
         if self.own is None:
             return np.zeros(1)
         if self.shares is None or self.laws is None:

@@ -14,7 +14,8 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import cho_solve, solve_triangular
+from scipy.linalg import solve_triangular
+from scipy.linalg.lapack import dpotrs
 
 from pzos.base.types import Matrix, Vector
 from pzos.methods.response_model.bounds import Bounds
@@ -37,14 +38,14 @@ class _Covariances(NamedTuple):
     radial: bool
 
     def gradient(self, weights: Vector, offsets: Matrix, s: Vector) -> Vector:
-        """Return the gradient of ``weights . values`` with respect to s."""
+        """Return the gradient of ``weights . values``, or of each row of weights, with respect to s."""
         if self.near.size == 0:
             plain: Vector = weights @ offsets
             return plain
         near = self.near * weights
         total: Vector = (weights + near) @ offsets
         if self.radial:
-            total = total - (float(near.sum()) - self.around * float(weights.sum())) * s
+            total = total - (near.sum(axis=-1) - self.around * weights.sum(axis=-1))[..., None] * s
         return total
 
 
@@ -119,7 +120,7 @@ class ResponseModel:
             return variance, gradient / self.geometry.sizes
         covariances = self._covariances(s)
         scaled = covariances.values / self.geometry.lengths
-        known = cho_solve((self.factor, True), scaled, check_finite=False)
+        known = dpotrs(self.factor, scaled, lower=1)[0]
         variance -= float(scaled @ known)
         if variance <= 0.0:
             return 0.0, np.zeros_like(s)
@@ -199,10 +200,10 @@ class Pull:
     covariances: _Covariances
 
     def __call__(self, g: Vector) -> Vector:
-        """Return (dM/dx)' g, the derivative of an entry at its bound being zero."""
+        """Return (dM/dx)' g, or that of each row of g, the derivative of an entry at its bound being zero."""
         model = self.model
         g = model.bounds.pull(g, self.free)
         total: Vector = model.prior.pull(g) + self.covariances.gradient(
-            model.weights @ g, model.geometry.offsets, self.offset
+            (model.weights @ g.T).T, model.geometry.offsets, self.offset
         )
         return total / model.geometry.sizes

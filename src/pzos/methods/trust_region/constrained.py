@@ -112,6 +112,11 @@ class _OnMerit(CompositeTrustRegion):
 
     __slots__ = ()
 
+    def _started(self, task: Task, state: RegionState, x: Vector, y: Vector, value: float) -> RegionState:
+        started = CompositeTrustRegion._started(self, task, state, x, y, value)
+        # A plane never leads: it has no doubt, of which the margins are made.
+        return replace(started, contest=replace(started.contest, straight=-np.inf))
+
     def move_within(self, task: Task, state: RegionState, model: ResponseModel, radius: float) -> Move:
         if not isinstance(task, MeritTask):
             return CompositeTrustRegion.move_within(self, task, state, model, radius)
@@ -206,7 +211,9 @@ class ConstrainedTrustRegion:
             excess = outcomes.values(outcome.x, y) / state.scales.outcomes
             state = replace(state, surprises=_surprised(state.surprises, move, excess))
         value = float("nan") if y is None else task.known.leader.value(outcome.x, y)
-        return _recentred(task, state), outcome._replace(value=value)
+        price = float(move.multipliers.sum()) if isinstance(move, ElasticMove) else float("nan")
+        extras = {**outcome.extras, "multipliers": price}
+        return _recentred(task, state), outcome._replace(value=value, extras=extras)
 
     def informed(self, task: Task, state: ConstrainedState, answers: Told) -> ConstrainedState:
         """Take answers from elsewhere into the history."""

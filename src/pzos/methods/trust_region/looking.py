@@ -42,9 +42,11 @@ def region_of(task: Task, state: RegionState, radius: float | None = None) -> Re
 def probe(task: Task, state: RegionState, model: ResponseModel, index: int) -> Vector:
     """Return a point in a random direction, kept away from directions already asked.
 
-    As long as no answer has moved at all: all decisions together, up and down, for what sleeps wakes up far away.
+    All decisions together where only x0 was asked and f does not say which way to go: of all directions it is the one
+    that followers agree on most often (all prices up, all tolls up). The same, up and down, as long as no answer has
+    moved at all, for what sleeps wakes up far away.
     """
-    if state.unmoved:
+    if state.past.count == 1 or state.unmoved:
         return region_of(task, state).at(1.0 if state.step % 2 else -1.0, np.ones(state.x.size))
     v = task.keys.direction(state.step, index, state.x.size, Role.PROBE)
     seen = model.geometry
@@ -54,6 +56,18 @@ def probe(task: Task, state: RegionState, model: ResponseModel, index: int) -> V
         v /= float(np.linalg.norm(v))
     direction: Vector = v / max(float(np.abs(v).max()), 1e-300)
     return region_of(task, state).at(0.5, direction)
+
+
+def half_as_far(task: Task, state: RegionState) -> Vector | None:
+    """Return half of the first move of all decisions together, where F rose: it may have gone over a cliff.
+
+    None where that was not the latest query, or F fell.
+    """
+    history = state.past
+    if state.trials or state.groups or history.count != 2 or not np.array_equal(state.x, history.points[0]):
+        return None
+    together = bool((history.points[1] > state.x).all())
+    return task.known.domain.project(0.5 * (state.x + history.points[1])) if together else None
 
 
 def anywhere(task: Task, state: RegionState) -> Vector:

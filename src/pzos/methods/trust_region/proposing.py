@@ -2,17 +2,17 @@
 
 The first proposal is the query that the method would ask alone. While that one is open others go to where f is lowest
 if the followers do not react (as long as nothing was tried) and to the model's minimisers for a longer or shorter trust
-radius, and all others to where the method is about to be, each in the direction least asked so far: what is learned
-there is needed next. A proposal is a function of the state and of the open queries
+radius or by a less likely process, and all others to where the method is about to be, each in the direction least asked
+so far: what is learned there is needed next. A proposal is a function of the state and of the open queries
 alone, so what was issued can be computed again from the answers and the order in which they came.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -26,20 +26,26 @@ from pzos.methods.solver import Outcome, Task, Told
 from pzos.methods.trust_region import looking
 from pzos.methods.trust_region.gridded import grid_of, untold_near
 from pzos.methods.trust_region.judging import judged
-from pzos.methods.trust_region.state import Kind, RegionState, TrialPlan, retuned
-from pzos.methods.trust_region.subproblem import Move, Region, bounds_of, minimise, on_model
+from pzos.methods.trust_region.state import Kind, RegionState, TrialPlan, fitter, retuned
+from pzos.methods.trust_region.subproblem import Move, Region, Unmoved, bounds_of, minimise, on_model
 
 _AGAIN = (Kind.REPEAT, Kind.CHECK)
 Rivals = Mapping[Shape, ResponseModel]
 _NAN = float("nan")
 #: Points nearer to each other than this share of the step are one.
 _APART = 0.1
-#: Other trust radii, as factors; how many may be open, one for so many open queries.
-_FACTORS = (2.0, 0.5, 0.25, 4.0)
-_MOST_RADII, _OPEN_PER_RADIUS = 2, 4
+#: Other trials, the most promising first: the trust radius as a factor, and how likely the process is, 0 the most.
+_OTHERS = (
+    (1.0, 0), (0.5, 0), (1.0, 1), (2.0, 0), (0.25, 0), (1.0, 2), (0.5, 1), (4.0, 0), (1.0, 3), (0.125, 0), (0.5, 2),
+    (2.0, 1), (2.0, 2),
+)  # fmt: skip
+#: Which share of the open queries may be such: as long as there are directions never asked, and later.
+_SHARE_AT_FIRST, _SHARE = 0.25, 0.5
 #: How far from where the method is about to be directions are asked, in its step.
 _ASIDE = 0.5
 _ITERATIONS = 16
+#: From so many decisions on a search from the centre takes long.
+_MANY = 50
 #: How much less a direction counts for each answer that has shown it.
 _SEEN = 100.0
 #: What is nearer than this is no direction.
@@ -100,6 +106,10 @@ class Steps(Protocol):
         """Return the minimiser of the model."""
         ...
 
+    def move_on(self, task: Task, state: RegionState, model: ResponseModel, start: Vector) -> Move:
+        """Return what a short search for the minimiser finds from here."""
+        ...
+
     def concluded(self, task: Task, state: RegionState, plan: TrialPlan, told: Told) -> tuple[RegionState, Outcome]:
         """Return what follows from an answer that came in turn, or from none."""
         ...
@@ -135,7 +145,7 @@ def proposals(steps: Steps, task: Task, state: RegionState, pending: Sequence[Tr
         due = _Due(state, asked)
         query = steps.planned(task, due.state, rivals) if due.something else None
         if query is None or query.kind not in _AGAIN:  # on a grid nothing is asked again
-            scene = scene or _Scene(steps, task, due.state, rivals)
+            scene = scene or _Scene(steps, task, due.state, rivals, asked)
             query = scene.next(asked)
         made = query if isinstance(query, Proposal) else _alone(state, query)
         asked.append(made)
@@ -163,25 +173,23 @@ class _Due:
         self.state = state
 
 
-class _Still(NamedTuple):
-    """Followers that do not react."""
-
-    y: Vector
-
-    def response_and_pull(self, x: Vector) -> tuple[Vector, Callable[[Vector], Vector]]:
-        """Return the answer, and that it never changes."""
-        return self.y, lambda _: np.zeros_like(x)
-
-
 class _Scene:
     """Where the method stands and is about to go, to which every further query is compared."""
 
-    def __init__(self, steps: Steps, task: Task, state: RegionState, rivals: Rivals) -> None:
+    def __init__(
+        self, steps: Steps, task: Task, state: RegionState, rivals: Rivals, asked: Sequence[TrialPlan]
+    ) -> None:
         self.steps, self.task, self.state, self.rivals = steps, task, state, rivals
         self.model = rivals[state.shapes[0]] if state.shapes[0] in rivals else next(iter(rivals.values()))
-        self.first = steps.planned(task, state, rivals)
-        move = self.first.move
         self.region = looking.region_of(task, state)
+        self.all_seen = state.past.count > state.x.size
+        self._moves: dict[tuple[float, int], Move | None] = {}
+        self._models = {0: self.model}
+        self.first = self._improved(asked) or steps.planned(task, state, rivals)
+        move = self.first.move
+        if self.first.kind is Kind.TRIAL and self.all_seen and state.unstructured:
+            lowest = self._other(1.0, 0)  # without the hope that one query alone must have
+            move = lowest if lowest is not None and lowest.predicted > 0.0 else move
         self.goal = move.x if move.x.size and move.predicted > 0.0 else state.x
         size = self.region.size(self.goal)
         self.reach = size if size > 1e-9 * state.scale else state.radius
@@ -189,7 +197,19 @@ class _Scene:
         if size <= 1e-9 * state.scale:
             self.length = state.radius * float(np.sqrt(state.x.size))
         self._alone: Move | None = None
-        self._radii: dict[float, Move] = {}
+
+    def _improved(self, asked: Sequence[TrialPlan]) -> TrialPlan | None:
+        """Return the model's minimiser, searched from the open query for the one before: cheap with many decisions."""
+        state = self.state
+        if state.x.size < _MANY:
+            return None
+        trials = (plan for plan in asked if isinstance(plan, Proposal) and plan.alone and plan.kind is Kind.TRIAL)
+        for plan in trials:
+            if plan.radius == state.radius and np.array_equal(plan.since.x, state.x):
+                move = self.steps.move_on(self.task, state, self.model, plan.points[0])
+                if move.predicted > 0.0:
+                    return replace(self._proposal(Kind.TRIAL, move.x, move, state.radius, asked), alone=True)
+        return None
 
     def next(self, asked: Sequence[TrialPlan]) -> TrialPlan:
         """Return the first query that is not being asked yet: alone, at the goal, for another radius, aside."""
@@ -201,21 +221,35 @@ class _Scene:
             move = self._unanswered()
             if move.predicted > 0.0 and self._apart(move.x, asked):
                 return self._proposal(Kind.TRIAL, move.x, move, self.state.radius, asked)
-        open_radii = sum(isinstance(plan, Proposal) and plan.kind is Kind.TRIAL and not plan.alone for plan in asked)
-        if open_radii < min(_MOST_RADII, (len(asked) + 1) // _OPEN_PER_RADIUS):
-            for factor in _FACTORS:
-                radius = factor * self.state.radius
-                if factor not in self._radii:
-                    self._radii[factor] = self.steps.move_within(self.task, self.state, self.model, radius)
-                move = self._radii[factor]
-                if move.predicted > 0.0 and self._apart(move.x, asked):
-                    return self._proposal(Kind.TRIAL, move.x, move, radius, asked)
+        others = sum(isinstance(plan, Proposal) and plan.kind is Kind.TRIAL and not plan.alone for plan in asked)
+        if others + 1 <= (_SHARE if self.all_seen else _SHARE_AT_FIRST) * (len(asked) + 1):
+            for factor, rank in _OTHERS:
+                other = self._other(factor, rank)
+                if other is not None and other.predicted > 0.0 and self._apart(other.x, asked):
+                    return self._proposal(Kind.TRIAL, other.x, other, factor * self.state.radius, asked)
         return self._proposal(Kind.EXPLORE, self._aside(asked), self.first.move, self.state.radius, asked)
+
+    def _other(self, factor: float, rank: int) -> Move | None:
+        """Return the minimiser for another radius, or on the model by a less likely process; None if there is none."""
+        if (factor, rank) not in self._moves:
+            model = self._model_by(rank)
+            radius = factor * self.state.radius
+            found = None if model is None else self.steps.move_within(self.task, self.state, model, radius)
+            self._moves[factor, rank] = found
+        return self._moves[factor, rank]
+
+    def _model_by(self, rank: int) -> ResponseModel | None:
+        state, shape = self.state, self.state.shapes[0]
+        scales = state.scales.get(shape, ())
+        if rank not in self._models and rank < len(scales):
+            fit = fitter(self.task, state.past, self.steps.points).fit
+            self._models[rank] = fit(state.past, state.centre, shape, scales[rank], state.priors.get(shape))
+        return self._models.get(rank)
 
     def _unanswered(self) -> Move:
         """Return where f is lowest if the followers do not react."""
         if self._alone is None:
-            still = _Still(self.state.past.answers[self.state.centre])
+            still = Unmoved(self.state.past.answers[self.state.centre])
             objective = on_model(self.task.known.leader, self.task.known.sign, still)
             self._alone = minimise(objective, self.region, _ITERATIONS)
         return self._alone
@@ -255,7 +289,7 @@ class _Scene:
         x = _on_grid(self.steps, self.task, self.state, x, asked)
         predictions = {shape: rival.clipped(x) for shape, rival in self.rivals.items()}
         priors = {shape: rival.prior for shape, rival in self.rivals.items()}
-        deviation = self.model.deviation(x)
+        deviation = self.rivals.get(self.state.doubting, self.model).deviation(x)
         return Proposal(
             (x,), (kind.purpose,), kind, move, predictions, priors, deviation, since=self.state, radius=radius
         )
@@ -356,7 +390,7 @@ def _added(steps: Steps, task: Task, state: RegionState, plan: Proposal, y: Vect
     if not np.array_equal(after.x, x):
         kept = {name: getattr(state, name) for name in ("radius", "stalled", "flat", "idle", "quiet", "settled")}
         return replace(after, **kept)
-    radius = max(state.radius, plan.radius) if plan.kind is Kind.TRIAL else state.radius
+    radius = max(state.radius, min(plan.radius, plan.move.size)) if plan.kind is Kind.TRIAL else state.radius
     return replace(after, radius=radius, flat=0, settled=False, succeeded=True)
 
 

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from pzos.base.errors import InvalidInput, PzosError
 from pzos.base.types import Vector
 from pzos.methods.response_model.history import History
 from pzos.methods.solver import Task
@@ -26,7 +27,7 @@ _SPARE = 2
 def best_told(task: Task) -> tuple[int, Vector]:
     """Return which answer known before has the lowest F (the highest to maximise), and F of all, infinite if undefined.
 
-    Raises what the leader raises if it is defined at none of them.
+    Says what the leader raises if it is defined at none of them.
     """
     values = np.full(len(task.told), np.inf)
     failure: Exception | None = None
@@ -37,7 +38,12 @@ def best_told(task: Task) -> tuple[int, Vector]:
         except (ArithmeticError, ValueError) as error:
             failure = error
     if failure is not None and not np.isfinite(values).any():
-        raise failure
+        if isinstance(failure, PzosError):
+            raise failure
+        raise InvalidInput(
+            f"answers: f is defined at none of {len(task.told)}, of {task.told[0][1].size} entries each ({failure}): "
+            "expected answers of this problem's followers; are they of another problem?"
+        ) from failure
     return int(np.argmin(values)), values
 
 

@@ -149,7 +149,7 @@ class CompositeTrustRegion:
             query = self._on_grid(task, state, model, grid, query)
         predictions = {shape: rival.clipped(query.point) for shape, rival in rivals.items()}
         priors = {shape: rival.prior for shape, rival in rivals.items()}
-        deviation = model.deviation(query.point)
+        deviation = rivals[state.doubting].deviation(query.point)
         purposes = (query.kind.purpose,)
         group = query.group if query.kind is Kind.GROUP else None
         return TrialPlan((query.point,), purposes, query.kind, query.move, predictions, priors, deviation, group)
@@ -174,12 +174,16 @@ class CompositeTrustRegion:
         """Return what the next query is for, and where: most often the minimiser of the model."""
         if model.factor is not None and looking.looks_far(task, state):
             return _Query(Kind.LOOK, looking.far_look(task, state, self.points))
+        halved = looking.half_as_far(task, state)
+        if halved is not None:
+            return _Query(Kind.PROBE, halved)
         move = self.move_within(task, state, model, state.radius)
         group = grouping.grouped(task, state, model) if grouping.due(state, move) else None
         if group is not None:
             return _Query(Kind.GROUP, group.point, move, group)
         doubt = looking.doubt_of(task, state, model)
-        free = state.shapes[0] is Shape.FREE and state.unstructured
+        leading = state.shapes[0]
+        free = state.unstructured and leading in (Shape.FREE, Shape.LOCAL)
         unseen = looking.unseen_direction(task, state, model, move, doubt) if free else None
         if unseen is not None:
             return _Query(Kind.EXPLORE, looking.explore(task, state, model, unseen), move)
@@ -187,7 +191,8 @@ class CompositeTrustRegion:
             return _Query(Kind.PROBE, looking.probe(task, state, model, 0), move)
         if state.rough and state.step % 2 and (move.predicted < state.slack or (state.jumps > 0.0 and state.losses)):
             return _Query(Kind.SURVEY, looking.survey(task, state, move.x), move)
-        if free and not state.rough and state.past.count > task.known.dimension and doubt > 0.0:
+        hopes = state.unstructured and leading is Shape.FREE and not state.rough
+        if hopes and state.past.count > task.known.dimension and doubt > 0.0:
             move = self._hopeful(task, state, model, move, doubt)
         return _Query(Kind.TRIAL, move.x, move)
 
@@ -204,6 +209,11 @@ class CompositeTrustRegion:
             if move.predicted > _negligible(state):
                 return move
         return minimise(objective, region, self.iterations)
+
+    def move_on(self, task: Task, state: RegionState, model: ResponseModel, start: Vector) -> Move:
+        """Return what a short search for the minimiser finds from here."""
+        objective = on_model(task.known.leader, task.known.sign, model)
+        return minimise(objective, looking.region_of(task, state), max(self.iterations // 4, 1), start)
 
     def _hopeful(self, task: Task, state: RegionState, model: ResponseModel, move: Move, doubt: float) -> Move:
         """Return where f on the model, less a share of what the model does not know of it, is lowest."""

@@ -73,7 +73,7 @@ def on_model(leader: Leader, sign: float, model: Pullable) -> Objective:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Unmoved:
+class Unmoved:
     """Followers who do not react."""
 
     y: Vector
@@ -264,7 +264,7 @@ def first_radius(leader: Leader, sign: float, x0: Vector, y0: Vector, domain: Do
     or x0 is one already, the size of x0 takes its place; a bounded set caps both.
     """
 
-    unanswered = on_model(leader, sign, _Unmoved(y0))
+    unanswered = on_model(leader, sign, Unmoved(y0))
     size0 = float((np.abs(x0) / sizes).mean())
     cap = half_width(domain, x0, sizes)
     typical = min(size0 if size0 > 0.0 else 1.0, cap)
