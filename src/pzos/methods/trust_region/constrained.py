@@ -211,7 +211,9 @@ class ConstrainedTrustRegion:
             excess = outcomes.values(outcome.x, y) / state.scales.outcomes
             state = replace(state, surprises=_surprised(state.surprises, move, excess))
         value = float("nan") if y is None else task.known.leader.value(outcome.x, y)
-        return _recentred(task, state), outcome._replace(value=value)
+        price = float(move.multipliers.sum()) if isinstance(move, ElasticMove) else float("nan")
+        extras = {**outcome.extras, "multipliers": price}
+        return _recentred(task, state), outcome._replace(value=value, extras=extras)
 
     def informed(self, task: Task, state: ConstrainedState, answers: Told) -> ConstrainedState:
         """Take answers from elsewhere into the history."""

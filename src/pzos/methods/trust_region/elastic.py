@@ -58,13 +58,14 @@ class ElasticMove(Move):
     """A move with the price ``mu`` of violations that it is to be judged by.
 
     ``kept`` says whether the constraints hold there on the model with their margins, ``foreseen`` is what the model
-    says of them and ``deviations`` how far that may be off, in their scales.
+    says of them and ``deviations`` how far that may be off, in their scales; ``multipliers`` are the problem's own.
     """
 
     mu: float
     kept: bool
     foreseen: Vector
     deviations: Vector
+    multipliers: Vector
 
 
 def merit_of(known: Known, outcomes: Outcomes, scales: Scales, mu: float) -> Leader:
@@ -225,7 +226,7 @@ def _kept_apart(on: OnModel, search: _Search, mu: float, found: tuple[Vector, fl
         size = max(size, _TELLING * search.region.radius)
     excess, deviations = on.at(x).excess, on.deviations(x)
     kept = bool(on.model.variances.size) and bool((excess + quantile * deviations <= KEPT).all())
-    return ElasticMove(x, predicted, size, mu, kept, excess, deviations)
+    return ElasticMove(x, predicted, size, mu, kept, excess, deviations, multipliers_at(on, x))
 
 
 class _Search:
