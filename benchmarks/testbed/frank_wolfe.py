@@ -10,13 +10,16 @@ from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import dijkstra
 
 from pzos.base.types import Matrix, Vector
 from pzos.games.routing import RoutingGame
 from pzos.games.security import SecurityGame
+from pzos.networks import Network
 
 #: Steps of a run: more would be more exact, and slower. An attacker of many targets needs many.
-SECURITY_STEPS, ROUTING_STEPS = 500, 60
+SECURITY_STEPS, ROUTING_STEPS, PATH_STEPS = 500, 60, 100
 #: A road costs at least this: where tolls make travelling pay, a shortest path would run in circles.
 _LEAST_COST = 1e-6
 
@@ -78,3 +81,34 @@ def _all_or_nothing(game: RoutingGame, edge: npt.NDArray[np.int_], costs: Matrix
             flow[edge[before[group, at], at]] += game.demand[group]
             at = before[group, at]
     return flow
+
+
+class Travellers:
+    """Those between two zones of a network, who find their equilibrium by Frank-Wolfe."""
+
+    def __init__(self, network: Network, origin: int, destination: int) -> None:
+        self.network, self.origin, self.destination = network, origin, destination
+        # No path passes through another zone.
+        self.usable = np.flatnonzero((network.tail >= network.first_thru) | (network.tail == origin))
+        self.ends = network.tail[self.usable], network.head[self.usable]
+        ends = zip(*(side.tolist() for side in self.ends), strict=True)
+        self.link = dict(zip(ends, self.usable.tolist(), strict=True))
+
+    def cheapest(self, cost: Vector) -> list[int]:
+        """Return the links of a cheapest path."""
+        graph = csr_array((cost[self.usable] + 1e-9, self.ends), shape=(self.network.nodes,) * 2)
+        before = dijkstra(graph, indices=self.origin, return_predecessors=True)[1].tolist()
+        links, node = [], self.destination
+        while node != self.origin:
+            links.append(self.link[before[node], node])
+            node = before[node]
+        return links
+
+    def flow(self, trips: float, paid: Vector) -> Vector:
+        """Return the flow after the steps of Frank-Wolfe, from the quickest path on."""
+        flow = np.zeros(self.network.links)
+        for k in range(PATH_STEPS):
+            path = self.cheapest(self.network.latency.time(flow) + paid)
+            flow *= 1.0 - 2.0 / (k + 2)
+            flow[path] += 2.0 / (k + 2) * trips
+        return flow

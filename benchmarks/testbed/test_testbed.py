@@ -15,10 +15,11 @@ import pytest
 from pzos.base.errors import InvalidInput, NotConverged
 from pzos.games.routing import RoutingGame
 from pzos.games.security import SecurityGame
+from pzos.networks import Demand, Latency, Network
 from testbed import command, related, tuning
 from testbed.cases import Counter, Spent, answer, make
 from testbed.command import shown
-from testbed.frank_wolfe import routing_by_frank_wolfe, security_by_frank_wolfe
+from testbed.frank_wolfe import Travellers, routing_by_frank_wolfe, security_by_frank_wolfe
 from testbed.related import ROWS, by_frank_wolfe
 from testbed.table import METHODS, Curve, curve, profile, run_table, stacked, summary
 from testbed.tuning import TUNING_SEEDS, setting
@@ -130,6 +131,14 @@ def test_frank_wolfe_followers_come_near_the_exact_ones_and_nearer_with_more_ste
         errors = [np.abs(answers(game, steps)(x) - exact).sum() / exact.sum() for steps in (20, 1000)]
         assert errors[1] < 0.02
         assert errors[1] < 0.5 * errors[0]
+
+
+def test_travellers_between_two_zones_come_near_the_exact_equilibrium():
+    free, slope = np.array([0.0, 50.0, 50.0, 10.0, 0.0]), np.array([10.0, 1.0, 1.0, 1.0, 10.0])
+    trips = Demand.from_list([0], [1], [6.0])
+    braess = Network.from_arrays([0, 0, 2, 2, 3], [2, 3, 1, 3, 1], Latency.affine(free, slope), trips)
+    for tolls in (np.zeros(5), np.array([0.0, 0.0, 0.0, 5.0, 1.0])):
+        assert Travellers(braess, 0, 1).flow(6.0, tolls) == pytest.approx(braess.assign(tolls).flow, abs=0.1)
 
 
 def test_frank_wolfe_followers_are_judged_by_the_exact_ones(case):
