@@ -82,7 +82,7 @@ def test_answers_in_any_order_give_one_state_that_holds_them_all(order, workers,
 
 def test_what_is_open_is_not_asked_again_and_the_first_is_the_step_of_one_worker():
     problem = curved()
-    state, _ = play(problem, [0] * 20, 1)
+    state, _ = play(problem, [0] * 8, 1)
     task = Task(problem.known(), Keys(0))
     plan = CompositeTrustRegion(batch=8).ask(task, state)
     assert plan.points[0].tobytes() == SOLVER.ask(task, state).points[0].tobytes()
