@@ -45,7 +45,7 @@ def test_another_cost_is_foretold_without_a_query(result: pzos.Result) -> None:
     foretold = result.what_if(leader(target=1.2))
     true = cost(foretold.x, follower(foretold.x), target=1.2)
     assert foretold.value == pytest.approx(true, abs=max(4.0 * foretold.spread, 1e-3))
-    assert true == pytest.approx(best(target=1.2), rel=1e-2)
+    assert true == pytest.approx(best(target=1.2), rel=3e-2)
     assert foretold.value <= foretold.known_value
     known = [cost(x, y, target=1.2) for x, y in result.answers.pairs()]
     assert foretold.known_value == min(known)

@@ -54,16 +54,6 @@ def test_trimming_keeps_the_nearest_and_finds_the_centre_again():
     assert row == centre
 
 
-def test_the_nearest_points_that_span_leave_out_what_is_nothing_new():
-    points = np.array([[0.0, 0.0, 0.0], [4.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 2.0, 0.0], [3.0, 0.1, 0.0]])
-    seen, _ = grown(points).seen_from(0, 10)
-    kept = seen.spanning()
-    np.testing.assert_array_equal(seen.offsets[kept], points[[2, 3]])
-    part = seen.part(kept)
-    np.testing.assert_array_equal(part.gram, np.eye(2))
-    assert part.count == 2
-
-
 def test_a_history_is_a_value():
     history = first(np.zeros(1), np.zeros(1))
     history.append(np.zeros(1), np.ones(1))

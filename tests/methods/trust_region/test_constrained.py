@@ -11,11 +11,7 @@ from hypothesis import given, settings, strategies as st
 
 import pzos
 from pzos.base.errors import InvalidInput
-from pzos.base.keys import Keys
 from pzos.base.types import Vector
-from pzos.methods.response_model.fit import Shape
-from pzos.methods.solver import Task
-from pzos.methods.trust_region.constrained import ConstrainedTrustRegion
 from pzos.testing import check_solver
 
 MIX = np.array([[1.0, 0.4, -0.3], [0.2, -0.8, 1.0]])
@@ -54,16 +50,6 @@ def white_box(outcomes: pzos.Outcomes) -> tuple[float, Vector]:
 
 
 CAPS = pzos.caps([0.3, np.inf], lower=[-np.inf, 0.25])
-
-
-def test_a_plane_never_leads_for_margins_are_made_of_doubt() -> None:
-    task, solver = Task(problem(CAPS).known(), Keys(0)), ConstrainedTrustRegion()
-    state = solver.init(task)
-    for _ in range(4):
-        plan = solver.ask(task, state)
-        state, _ = solver.tell(task, state, plan, [follower(x) for x in plan.points])
-    straight = state.region.contest.observe({Shape.FREE: 0.9, Shape.LOCAL: 0.0})
-    assert straight.running[0] is Shape.FREE
 
 
 @pytest.mark.parametrize("sense", ["min", "max"])

@@ -14,7 +14,7 @@ from scipy.linalg import cho_solve, solve_triangular
 
 from pzos.base.types import Matrix, Vector
 from pzos.methods.response_model.bounds import Bounds, ConservedSum, beyond, imputed, precision_of
-from pzos.methods.response_model.history import LINEAR, Geometry, History, Scales
+from pzos.methods.response_model.history import Geometry, History, Scales
 from pzos.methods.response_model.kernels import Kernel
 from pzos.methods.response_model.prior import LinearPrior, fit_conserving, fit_own
 from pzos.methods.response_model.response import ResponseModel
@@ -47,7 +47,6 @@ class Shape(Enum):
     FREE = "no structure"
     OWN = "own effects"
     CONSERVING = "own effects under conservation laws"
-    LOCAL = "straight pieces"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -97,9 +96,6 @@ class Fitter:
         """
         seen, slopes = history.seen_from(centre, self.points)
         point, answer = history.points[centre], history.answers[centre]
-        if shape is Shape.LOCAL and seen.count > 0:
-            rows = seen.spanning()
-            seen, slopes, scales = seen.part(rows), slopes[rows], LINEAR
         if seen.count == 0 or scales is None:
             return ResponseModel(point, answer, seen, slopes, Scales(1.0, 0.0, 0.0), LinearPrior(), self.bounds)
         sample = _Sample(seen, answer, slopes, _factor(seen, scales))
@@ -132,8 +128,6 @@ class Fitter:
 
         Without structure every kernel competes; with one the process is only what the structure leaves unexplained.
         """
-        if shape is Shape.LOCAL:
-            return (LINEAR,)
         seen, slopes = history.seen_from(centre, self.points)
         if shape is Shape.FREE:
             if self.sketch is not None:
@@ -157,7 +151,7 @@ class Fitter:
 
     def _prior(self, shape: Shape, sample: _Sample, start: LinearPrior | None) -> tuple[LinearPrior, _Sample]:
         """Return the linear prior and the sample, latent where answers are at their bounds."""
-        if shape in (Shape.FREE, Shape.LOCAL):
+        if shape is Shape.FREE:
             return LinearPrior(), sample
         units = sample.whitened(sample.seen.units)
 

@@ -19,8 +19,6 @@ _JITTER = 1e-8
 #: Jumps are looked for in so many of the latest answers, and of their entries.
 _RECENT = 64
 _ROUNDING = 1e-9
-#: The share of a direction that must be new for a point to show it.
-_NEW_DIRECTION = 0.1
 
 
 Indices = npt.NDArray[np.int64]
@@ -180,10 +178,6 @@ class Scales:
     variance: float = 0.0
 
 
-#: No process at all: what is linear passes through every answer.
-LINEAR = Scales(1.0, 0.0)
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Geometry:
     """Offsets x_j - c from the centre in units of ``sizes``, their lengths d_j, unit rows s_j and pairwise distances.
@@ -204,36 +198,6 @@ class Geometry:
     def count(self) -> int:
         """Return the number of points besides the centre."""
         return int(self.lengths.size)
-
-    def spanning(self) -> Indices:
-        """Return the nearest points that span what all of them do, those left out that hardly show a new direction.
-
-        A Cholesky factorization of the gram matrix, nearest first: what is left of a diagonal entry is how much of the
-        direction of its point is new.
-        """
-        count, most = self.units.shape
-        order = np.argsort(self.lengths, kind="stable")
-        gram, left = self.gram[np.ix_(order, order)], np.ones(count)
-        factor = np.zeros((count, min(count, most)))
-        kept: list[int] = []
-        while len(kept) < factor.shape[1]:
-            begin = kept[-1] + 1 if kept else 0
-            new = np.flatnonzero(left[begin:] > _NEW_DIRECTION**2)
-            if new.size == 0:
-                break
-            row, k = begin + int(new[0]), len(kept)
-            factor[row:, k] = (gram[row:, row] - factor[row:, :k] @ factor[row, :k]) / np.sqrt(left[row])
-            left[row:] -= factor[row:, k] ** 2
-            kept.append(row)
-        return order[kept]
-
-    def part(self, rows: Indices) -> Geometry:
-        """Return the geometry of some of the points."""
-        pairs = np.ix_(rows, rows)
-        return replace(
-            self, offsets=self.offsets[rows], lengths=self.lengths[rows], units=self.units[rows], gram=self.gram[pairs],
-            distances=self.distances[pairs], shares=self.shares[rows],
-        )  # fmt: skip
 
     def covariance(self, scales: Scales) -> Matrix:
         """Return K, the covariance of the slopes r_j = (y_j - y_c)/d_j up to the common scale (recipe 3b)."""

@@ -14,8 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import solve_triangular
-from scipy.linalg.lapack import dpotrs
+from scipy.linalg import cho_solve, solve_triangular
 
 from pzos.base.types import Matrix, Vector
 from pzos.methods.response_model.bounds import Bounds
@@ -120,7 +119,7 @@ class ResponseModel:
             return variance, gradient / self.geometry.sizes
         covariances = self._covariances(s)
         scaled = covariances.values / self.geometry.lengths
-        known = dpotrs(self.factor, scaled, lower=1)[0]
+        known = cho_solve((self.factor, True), scaled, check_finite=False)
         variance -= float(scaled @ known)
         if variance <= 0.0:
             return 0.0, np.zeros_like(s)

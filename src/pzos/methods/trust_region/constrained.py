@@ -112,11 +112,6 @@ class _OnMerit(CompositeTrustRegion):
 
     __slots__ = ()
 
-    def _started(self, task: Task, state: RegionState, x: Vector, y: Vector, value: float) -> RegionState:
-        started = CompositeTrustRegion._started(self, task, state, x, y, value)
-        # A plane never leads: it has no doubt, of which the margins are made.
-        return replace(started, contest=replace(started.contest, straight=-np.inf))
-
     def move_within(self, task: Task, state: RegionState, model: ResponseModel, radius: float) -> Move:
         if not isinstance(task, MeritTask):
             return CompositeTrustRegion.move_within(self, task, state, model, radius)

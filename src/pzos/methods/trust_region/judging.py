@@ -118,7 +118,7 @@ def _surprised(state: RegionState, plan: TrialPlan, x: Vector, y: Vector) -> Reg
     """Note an answer far from what the model expected, or equal to the one before: it will be asked for once more."""
     if _echo(state, y):
         return replace(state, surprise=x, miss=0.0)
-    guess = plan.predictions.get(state.doubting)
+    guess = plan.predictions.get(state.shapes[0])
     if guess is None or state.past.count < _SUSPECT_FROM:
         return state
     miss = float(np.sqrt(np.mean((y - guess) ** 2)))
@@ -280,9 +280,7 @@ def findings(state: RegionState) -> str:
     ratio = float(history.sizes.max() / history.sizes.min())
     unequal = f", by a factor of up to {ratio:.2g} between decisions" if ratio > 1.0 else ""
     said.append(f"a typical move of a decision is {state.scale:.2g}{unequal}")
-    if winner is Shape.FREE and state.shapes[0] is Shape.LOCAL:
-        said.append("around the best point the answers are straight, as they are between kinks")
-    elif leading is not None and leading.weight > 0.0:
+    if leading is not None and leading.weight > 0.0:
         said.append(f"beyond what is linear the answers are taken as {leading.kernel.value}")
     if state.groups:
         said.append(f"decisions were moved together, in up to {len(state.groups)} groups")

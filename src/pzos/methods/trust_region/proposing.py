@@ -20,7 +20,7 @@ from pzos.base.keys import Role
 from pzos.base.types import Matrix, Vector
 from pzos.methods.estimators import Answers, Plan
 from pzos.methods.response_model.fit import Shape
-from pzos.methods.response_model.history import LINEAR, first
+from pzos.methods.response_model.history import first
 from pzos.methods.response_model.response import ResponseModel
 from pzos.methods.solver import Outcome, Task, Told
 from pzos.methods.trust_region import looking
@@ -239,10 +239,8 @@ class _Scene:
         return self._moves[factor, rank]
 
     def _model_by(self, rank: int) -> ResponseModel | None:
-        state, shape = self.state, self.state.doubting
+        state, shape = self.state, self.state.shapes[0]
         scales = state.scales.get(shape, ())
-        if shape is not state.shapes[0]:  # a plane leads: every process is another model
-            scales = (LINEAR, *scales)
         if rank not in self._models and rank < len(scales):
             fit = fitter(self.task, state.past, self.steps.points).fit
             self._models[rank] = fit(state.past, state.centre, shape, scales[rank], state.priors.get(shape))
@@ -291,7 +289,7 @@ class _Scene:
         x = _on_grid(self.steps, self.task, self.state, x, asked)
         predictions = {shape: rival.clipped(x) for shape, rival in self.rivals.items()}
         priors = {shape: rival.prior for shape, rival in self.rivals.items()}
-        deviation = self.rivals.get(self.state.doubting, self.model).deviation(x)
+        deviation = self.model.deviation(x)
         return Proposal(
             (x,), (kind.purpose,), kind, move, predictions, priors, deviation, since=self.state, radius=radius
         )

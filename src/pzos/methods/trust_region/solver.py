@@ -149,7 +149,7 @@ class CompositeTrustRegion:
             query = self._on_grid(task, state, model, grid, query)
         predictions = {shape: rival.clipped(query.point) for shape, rival in rivals.items()}
         priors = {shape: rival.prior for shape, rival in rivals.items()}
-        deviation = rivals[state.doubting].deviation(query.point)
+        deviation = model.deviation(query.point)
         purposes = (query.kind.purpose,)
         group = query.group if query.kind is Kind.GROUP else None
         return TrialPlan((query.point,), purposes, query.kind, query.move, predictions, priors, deviation, group)
@@ -182,8 +182,7 @@ class CompositeTrustRegion:
         if group is not None:
             return _Query(Kind.GROUP, group.point, move, group)
         doubt = looking.doubt_of(task, state, model)
-        leading = state.shapes[0]
-        free = state.unstructured and leading in (Shape.FREE, Shape.LOCAL)
+        free = state.shapes[0] is Shape.FREE and state.unstructured
         unseen = looking.unseen_direction(task, state, model, move, doubt) if free else None
         if unseen is not None:
             return _Query(Kind.EXPLORE, looking.explore(task, state, model, unseen), move)
@@ -191,8 +190,7 @@ class CompositeTrustRegion:
             return _Query(Kind.PROBE, looking.probe(task, state, model, 0), move)
         if state.rough and state.step % 2 and (move.predicted < state.slack or (state.jumps > 0.0 and state.losses)):
             return _Query(Kind.SURVEY, looking.survey(task, state, move.x), move)
-        hopes = state.unstructured and leading is Shape.FREE and not state.rough
-        if hopes and state.past.count > task.known.dimension and doubt > 0.0:
+        if free and not state.rough and state.past.count > task.known.dimension and doubt > 0.0:
             move = self._hopeful(task, state, model, move, doubt)
         return _Query(Kind.TRIAL, move.x, move)
 

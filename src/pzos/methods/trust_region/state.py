@@ -32,12 +32,6 @@ _MARGIN = 2.5
 _TRAILING_AFTER = 6
 _ROUNDS = 15
 _CHANCES = 3
-_STRUCTURES = (Shape.FREE, Shape.OWN, Shape.CONSERVING)
-#: What was right lately, process or plane: the share of the past in the sum of log errors, the error that counts as
-#: none, by how much the plane must be ahead, and its largest error.
-_LATELY, _EXACT, _AHEAD, _RIGHT = 0.3, 1e-3, 1.0, 0.1
-#: Above this many decisions there is no plane: it would take as many answers, and time to choose them.
-_MOST_BY_PLANE = 100
 _FEW_ANSWERS = 5
 #: Of many decisions and answers the model holds about so many numbers at a time, but at least so many answers.
 _MOST_NUMBERS, _FEWEST_POINTS = 10_000_000, 60
@@ -116,16 +110,12 @@ class Contest:
     declaration costs a few queries. With nothing declared the favourite is "no structure", and a structure that shows
     in the answers is found after two or three of them. ``scores`` are discounted sums of log relative prediction
     errors, one per shape; lower is better, infinite is out.
-
-    Without structure the process through all answers competes with a plane through the nearest, which is right as
-    long as no kink is crossed: who was better lately leads, and ``straight`` is how far the plane is ahead.
     """
 
     shapes: tuple[Shape, ...]
     favourite: Shape
     scores: tuple[float, ...]
     rounds: int = 0
-    straight: float = 0.0
 
     @property
     def winner(self) -> Shape:
@@ -135,38 +125,23 @@ class Contest:
         return best if lead > _MARGIN else self.favourite
 
     @property
-    def plain(self) -> tuple[Shape, ...]:
-        """Return the two models without structure, the one that was better lately first."""
-        return (Shape.LOCAL, Shape.FREE) if self.straight > _AHEAD else (Shape.FREE, Shape.LOCAL)
-
-    @property
     def running(self) -> tuple[Shape, ...]:
         """Return the shapes still compared: all at first, then those not far behind, in the end winner and none."""
-        leading = self.plain if self.winner is Shape.FREE else (self.winner,)
         if self.rounds >= _ROUNDS:
-            return tuple(dict.fromkeys((*leading, Shape.FREE)))
+            return tuple(dict.fromkeys((self.winner, Shape.FREE)))
         limit = min(self.scores) + (_MARGIN if self.rounds >= _TRAILING_AFTER else np.inf)
         close = (shape for shape, score in zip(self.shapes, self.scores, strict=True) if score <= limit)
-        return tuple(dict.fromkeys((*leading, *close, Shape.FREE)))
+        return tuple(dict.fromkeys((self.winner, *close, Shape.FREE)))
 
     def observe(self, errors: Mapping[Shape, float]) -> Contest:
         """Return the contest after one more answer; ``errors`` are relative to the change of the answer."""
-        contest = self._straightened(errors)
-        if sum(shape in errors for shape in self.shapes) < 2:
-            return contest
+        if len(errors) < 2:
+            return self
         scores = tuple(
             _DISCOUNT * score + float(np.log(errors[shape] + 1e-9)) if shape in errors else np.inf
             for shape, score in zip(self.shapes, self.scores, strict=True)
         )
-        return replace(contest, scores=scores, rounds=self.rounds + 1)
-
-    def _straightened(self, errors: Mapping[Shape, float]) -> Contest:
-        """Return the contest after process and plane were compared; a plane that was wrong waits until it is right."""
-        if Shape.FREE not in errors or Shape.LOCAL not in errors:
-            return self
-        process, plane = (float(np.log(errors[shape] + _EXACT)) for shape in (Shape.FREE, Shape.LOCAL))
-        straight = _LATELY * self.straight + process - plane
-        return replace(self, straight=straight if errors[Shape.LOCAL] <= _RIGHT else min(straight, 0.0))
+        return Contest(self.shapes, self.favourite, scores, self.rounds + 1)
 
 
 #: Without rivals there is nothing to find out.
@@ -242,17 +217,9 @@ class RegionState:
         A structure that has not improved F for some steps takes turns with none: where the answers contradict it in
         a detail, say at a kink, plain interpolation gets further.
         """
-        alone = self.exact is not False and (self.stalled // _PATIENCE) % 2
-        shapes = (Shape.FREE, Shape.LOCAL) if alone else self.contest.running
-        if self.rough or self.x.size > _MOST_BY_PLANE:
-            return tuple(shape for shape in shapes if shape is not Shape.LOCAL)
-        return shapes
-
-    @property
-    def doubting(self) -> Shape:
-        """Return the model that says how far off an answer may be: the leading one, but a plane has no doubt."""
-        leading = self.shapes[0]
-        return Shape.FREE if leading is Shape.LOCAL else leading
+        if self.exact is not False and (self.stalled // _PATIENCE) % 2:
+            return (Shape.FREE,)
+        return self.contest.running
 
     @property
     def unstructured(self) -> bool:
@@ -324,7 +291,7 @@ def opening_contest(task: Task, size: int) -> Contest:
     favourite = Shape.FREE
     if found.own_effect:
         favourite = Shape.OWN if found.conserved is None else Shape.CONSERVING
-    return Contest(_STRUCTURES, favourite, (0.0,) * len(_STRUCTURES))
+    return Contest(tuple(Shape), favourite, (0.0,) * len(Shape))
 
 
 def fitter(task: Task, history: History, points: int | None) -> Fitter:
@@ -408,7 +375,7 @@ def retuned(task: Task, state: RegionState, points: int | None) -> RegionState:
         return state
     fit = replace(fitter(task, history, points), sketch=_sketch(task.keys, history.answers.shape[1]))
     scales = dict(state.scales)
-    for shape in state.contest.running:
+    for shape in dict.fromkeys((*state.contest.running, Shape.FREE)):
         start = () if history.count <= _GRID_UP_TO else scales.get(shape, ())
         scales[shape] = fit.tune(history, state.centre, shape, start, state.least_variance, state.priors.get(shape))
     if contradicted and history.count > task.known.dimension:
