@@ -20,7 +20,7 @@ lint: $(STAMP)
 	$(BIN)/mypy
 
 test: lint
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 # Line and branch coverage by room; compiled kernels count where tests run them with NUMBA_DISABLE_JIT=1.
 coverage: $(STAMP)
