@@ -72,7 +72,7 @@ class OpenFlows:
 
 
 def open_flows(answer: Assignment) -> OpenFlows:
-    """Return what an equilibrium leaves open; see :attr:`pzos.networks.Assignment.open_flows`."""
+    """Return what an equilibrium leaves open; see ``Assignment.open_flows``."""
     from scipy.sparse import csc_array
     from scipy.sparse.linalg import lsqr
 
