@@ -88,13 +88,15 @@ def test_answers_from_before_a_date_only_shape_the_prior(folder: Path) -> None:
 
 def test_a_front_is_found_kept_and_drawn(folder: Path) -> None:
     pytest.importorskip("plotly")
-    words = ("front", "old.toml", "--leaders", "model:old", "model:new", "--answers", "old.study", "--study", "f.study")
+    words = ("front", "old.toml", "--leaders", "model:old", "model:new", "--order", "told", "--study", "f.study")
     before = asked(folder)
-    found: Any = json.loads(pzos_in(folder, *words, "--queries", "5", "--out", "front.html", "--json").stdout)
+    found: Any = json.loads(
+        pzos_in(folder, *words, "--answers", "old.study", "--queries", "5", "--out", "front.html", "--json").stdout
+    )
     assert found["queries"] == asked(folder) - before == 5
     assert len(found["points"]) == len(found["decisions"]) >= 1
     assert "x[1] =" in (folder / "front.html").read_text()
-    again = pzos_in(folder, *words[:-4], "--study", "f.study", "--queries", "5")
+    again = pzos_in(folder, *words, "--queries", "5")
     assert "from 5 queries" in again.stdout
     assert asked(folder) - before == 5
     refused = pzos_in(folder, "front", "old.toml", "--leaders", "model:old", "--out", "front.gif")
