@@ -168,7 +168,7 @@ def test_margins_do_not_hold_a_run_up_where_the_response_has_kinks() -> None:
                           outcomes=pzos.caps(np.full(3, 0.4), [0, 1, 2]))  # fmt: skip
     found = run(kinked, queries=25)
     assert found.violation == 0.0
-    assert found.value < -4.0  # -2.6 where every query but random ones keeps its margin
+    assert found.value < -3.0  # -2.6 with random probes where margins leave nothing to gain
 
 
 def test_it_obeys_the_laws_of_solvers_without_constraints_too() -> None:
