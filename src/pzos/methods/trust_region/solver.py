@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from itertools import islice
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -120,7 +122,9 @@ class CompositeTrustRegion:
     @one_blas_thread()
     def ask(self, task: Task, state: RegionState) -> Plan:
         """Plan one query, or a batch of them."""
-        return self.planned(task, state) if self.batch == 1 else proposing.together(self, task, state, self.batch)
+        if self.batch == 1:
+            return self.planned(task, state)
+        return proposing.together(islice(proposing.proposals(self, task, state, ()), self.batch))
 
     @one_blas_thread()
     def propose(self, task: Task, state: RegionState, pending: Sequence[Plan]) -> Plan:
@@ -230,7 +234,7 @@ class CompositeTrustRegion:
     def tell(self, task: Task, state: RegionState, plan: Plan, answers: Answers) -> tuple[RegionState, Outcome]:
         """Take the answers into the history, judge the step, and move if F is lower there."""
         if isinstance(plan, proposing.Together):
-            return proposing.told_together(self, task, state, plan, answers)
+            return proposing.told_together(partial(self.take, task), task.known.sign, state, plan, answers)
         told = [(x, y) for x, y in zip(plan.points, answers, strict=True) if y is not None]
         return self.concluded(task, state, of_kind(TrialPlan, plan), told)
 
