@@ -28,7 +28,8 @@ def test_it_gets_as_low_as_an_independent_method(n):
         objective, lower, upper = bent(n, seed)
         x, value = descend(objective, np.zeros(n), objective(np.zeros(n)), lower, upper, 100)
         there = minimize(objective, np.zeros(n), jac=True, method="L-BFGS-B", bounds=Bounds(lower, upper))
-        assert (x >= lower).all() and (x <= upper).all()
+        assert (x >= lower).all()
+        assert (x <= upper).all()
         assert value == objective(x)[0]
         assert value <= there.fun + 1e-5 * (objective(np.zeros(n))[0] - there.fun)
 

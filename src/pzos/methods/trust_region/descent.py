@@ -2,8 +2,8 @@
 
 A decision at its bound whose slope points outwards is held; in all others the direction is -H g with H of the last
 steps (compact form, Byrd, Nocedal and Schnabel 1994). The step is cut to the box and shortened until f falls
-(two-metric projection, Bertsekas 1982). One evaluation is most often enough for a step, so that on the models of the
-trust region it needs half the work of L-BFGS-B for the same decrease.
+(two-metric projection, Bertsekas 1982). One evaluation is most often enough for a step; on the models of the trust
+region the decrease is that of L-BFGS-B for less work.
 """
 
 from __future__ import annotations
