@@ -17,7 +17,8 @@ from pzos.base.errors import InvalidInput, NotConverged
 from pzos.base.types import Matrix, Vector
 from pzos.networks.demand import Indices
 from pzos.networks.equilibrium import solver
-from pzos.networks.equilibrium.paths import class_flows, known_from, nothing_known
+from pzos.networks.equilibrium.paths import class_flows
+from pzos.networks.equilibrium.rounds import known_from, nothing_known
 from pzos.networks.equilibrium.trees import find_potential, grow_tree, tree_space
 from pzos.networks.latency import FLOW
 
@@ -218,11 +219,13 @@ def assign(
     rounds: int,
     above_gap: Literal["raise", "return"],
     reference: Assignment | None,
+    threads: int,
 ) -> Assignment:
     """Compute the equilibrium; see :meth:`pzos.networks.Network.assign`."""
     faults = Faults("assign")
     _GAP.note(faults, "gap", gap)
     whole(1, "400 is usual").note(faults, "rounds", rounds)
+    whole(1, "as many as processors are free").note(faults, "threads", threads)
     one_of(("raise", "return")).note(faults, "above_gap", above_gap)
     faults.check(reference is None or reference.network is network, "reference", reference,
                  "an equilibrium of this network", "compute it with the same network's assign")  # fmt: skip
@@ -237,7 +240,9 @@ def assign(
             start = nothing_known(ready.graph, ready.trips)
         else:
             start = known_from(reference._outcome.paths, reference._outcome.trees, ready.trips, fixed)
-        outcome = solver.equilibrate(ready.graph, ready.trips, fixed, ready.law, float(gap), effort, *start)
+        outcome = solver.equilibrate(
+            ready.graph, ready.trips, fixed, ready.law, float(gap), effort, *start, int(threads)
+        )
     seconds = time.perf_counter() - begin
     if outcome.status == solver.CYCLE:
         raise _cycle(network, outcome, fixed)

@@ -13,8 +13,9 @@ from pzos.base.keys import Role
 from pzos.base.types import Matrix, Vector
 from pzos.methods.response_model.response import ResponseModel
 from pzos.methods.solver import Task
+from pzos.methods.trust_region.descent import Objective
 from pzos.methods.trust_region.state import RegionState, wide_model
-from pzos.methods.trust_region.subproblem import Move, Objective, Region, bounds_of, minimise, on_model
+from pzos.methods.trust_region.subproblem import Move, Region, bounds_of, minimise, on_model
 
 #: The promise of known directions that an unknown one must outweigh, and how near it is asked, in trust radii.
 _OUTWEIGHS, _NEAR = 0.3, 0.2

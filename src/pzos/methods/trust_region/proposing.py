@@ -9,9 +9,8 @@ alone, so what was issued can be computed again from the answers and the order i
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import islice
 from typing import Protocol
 
 import numpy as np
@@ -22,7 +21,7 @@ from pzos.methods.estimators import Answers, Plan
 from pzos.methods.response_model.fit import Shape
 from pzos.methods.response_model.history import first
 from pzos.methods.response_model.response import ResponseModel
-from pzos.methods.solver import Outcome, Task, Told
+from pzos.methods.solver import Outcome, S, Task, Told
 from pzos.methods.trust_region import looking
 from pzos.methods.trust_region.gridded import grid_of, untold_near
 from pzos.methods.trust_region.judging import judged
@@ -122,9 +121,9 @@ class Steps(Protocol):
 # ---- asking ---------------------------------------------------------------------------------------------------------
 
 
-def together(steps: Steps, task: Task, state: RegionState, count: int) -> Together:
-    """Return a batch of so many proposals."""
-    plans = tuple(islice(proposals(steps, task, state, ()), count))
+def together(proposed: Iterable[Proposal]) -> Together:
+    """Return a batch of proposals."""
+    plans = tuple(proposed)
     points, purposes = tuple(plan.points[0] for plan in plans), tuple(plan.purposes[0] for plan in plans)
     return Together(points, purposes, plans[0].kind, plans[0].move, proposals=plans)
 
@@ -147,12 +146,13 @@ def proposals(steps: Steps, task: Task, state: RegionState, pending: Sequence[Tr
         if query is None or query.kind not in _AGAIN:  # on a grid nothing is asked again
             scene = scene or _Scene(steps, task, due.state, rivals, asked)
             query = scene.next(asked)
-        made = query if isinstance(query, Proposal) else _alone(state, query)
+        made = query if isinstance(query, Proposal) else alone(state, query)
         asked.append(made)
         yield made
 
 
-def _alone(state: RegionState, plan: TrialPlan) -> Proposal:
+def alone(state: RegionState, plan: TrialPlan) -> Proposal:
+    """Return what the method asks alone as a proposal."""
     known = {name: getattr(plan, name) for name in TrialPlan.__dataclass_fields__}
     return Proposal(**known, since=state, radius=state.radius, alone=True)
 
@@ -329,14 +329,18 @@ def _on_grid(steps: Steps, task: Task, state: RegionState, x: Vector, asked: Seq
 
 
 def told_together(
-    steps: Steps, task: Task, state: RegionState, plan: Together, answers: Answers
-) -> tuple[RegionState, Outcome]:
+    take: Callable[[S, Proposal, Vector | None], tuple[S, Outcome]],
+    sign: float,
+    state: S,
+    plan: Together,
+    answers: Answers,
+) -> tuple[S, Outcome]:
     """Take the answers of a batch one after the other; the outcome is that of the lowest."""
     outcomes = []
     for proposal, x, y in zip(plan.proposals, plan.points, answers, strict=True):
-        state, outcome = taken(steps, task, state, replace(proposal, points=(x,)), y)
+        state, outcome = take(state, replace(proposal, points=(x,)), y)
         outcomes.append(outcome)
-    best = min(outcomes, key=lambda outcome: (outcome.value != outcome.value, task.known.sign * outcome.value))
+    best = min(outcomes, key=lambda outcome: (outcome.value != outcome.value, sign * outcome.value))
     return state, best._replace(extras=outcomes[0].extras)
 
 

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from itertools import islice
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -120,7 +122,9 @@ class CompositeTrustRegion:
     @one_blas_thread()
     def ask(self, task: Task, state: RegionState) -> Plan:
         """Plan one query, or a batch of them."""
-        return self.planned(task, state) if self.batch == 1 else proposing.together(self, task, state, self.batch)
+        if self.batch == 1:
+            return self.planned(task, state)
+        return proposing.together(islice(proposing.proposals(self, task, state, ()), self.batch))
 
     @one_blas_thread()
     def propose(self, task: Task, state: RegionState, pending: Sequence[Plan]) -> Plan:
@@ -161,38 +165,38 @@ class CompositeTrustRegion:
     def _asked_again(self, task: Task, state: RegionState, kind: Kind, x: Vector) -> TrialPlan:
         return TrialPlan((looking.beside(task, state, x),), (kind.purpose,), kind)
 
-    def _on_grid(self, task: Task, state: RegionState, model: ResponseModel, grid: Grid, query: _Query) -> _Query:
+    def _on_grid(self, task: Task, state: RegionState, model: ResponseModel, grid: Grid, query: Query) -> Query:
         """Return the query as a point of the grid; where the model's minimiser was meant, the best one on the model."""
         if query.kind not in (Kind.TRIAL, Kind.PROBE) or query.move is NO_MOVE:
             return query._replace(point=untold_near(task, state, grid, query.point))
         objective = on_model(task.known.leader, task.known.sign, model)
         region = looking.region_of(task, state)
         move, promises = trial_on_grid(task, state, grid, objective, region, query.move, self.iterations)
-        return _Query(Kind.TRIAL if promises else Kind.PROBE, move.x, move)
+        return Query(Kind.TRIAL if promises else Kind.PROBE, move.x, move)
 
-    def _query(self, task: Task, state: RegionState, model: ResponseModel) -> _Query:
+    def _query(self, task: Task, state: RegionState, model: ResponseModel) -> Query:
         """Return what the next query is for, and where: most often the minimiser of the model."""
         if model.factor is not None and looking.looks_far(task, state):
-            return _Query(Kind.LOOK, looking.far_look(task, state, self.points))
+            return Query(Kind.LOOK, looking.far_look(task, state, self.points))
         halved = looking.half_as_far(task, state)
         if halved is not None:
-            return _Query(Kind.PROBE, halved)
+            return Query(Kind.PROBE, halved)
         move = self.move_within(task, state, model, state.radius)
         group = grouping.grouped(task, state, model) if grouping.due(state, move) else None
         if group is not None:
-            return _Query(Kind.GROUP, group.point, move, group)
+            return Query(Kind.GROUP, group.point, move, group)
         doubt = looking.doubt_of(task, state, model)
         free = state.shapes[0] is Shape.FREE and state.unstructured
         unseen = looking.unseen_direction(task, state, model, move, doubt) if free else None
         if unseen is not None:
-            return _Query(Kind.EXPLORE, looking.explore(task, state, model, unseen), move)
-        if move.predicted <= _negligible(state) or move.size < 1e-9 * state.scale:
-            return _Query(Kind.PROBE, looking.probe(task, state, model, 0), move)
+            return Query(Kind.EXPLORE, looking.explore(task, state, model, unseen), move)
+        if move.predicted <= negligible(state) or move.size < 1e-9 * state.scale:
+            return Query(Kind.PROBE, looking.probe(task, state, model, 0), move)
         if state.rough and state.step % 2 and (move.predicted < state.slack or (state.jumps > 0.0 and state.losses)):
-            return _Query(Kind.SURVEY, looking.survey(task, state, move.x), move)
+            return Query(Kind.SURVEY, looking.survey(task, state, move.x), move)
         if free and not state.rough and state.past.count > task.known.dimension and doubt > 0.0:
             move = self._hopeful(task, state, model, move, doubt)
-        return _Query(Kind.TRIAL, move.x, move)
+        return Query(Kind.TRIAL, move.x, move)
 
     def move_within(self, task: Task, state: RegionState, model: ResponseModel, radius: float) -> Move:
         """Return the minimiser of the model within this radius of the centre."""
@@ -204,7 +208,7 @@ class CompositeTrustRegion:
             rounded = on_model(known.leader, known.sign, model.rounded(corner))
             start = minimise(rounded, region, self.iterations).x
             move = minimise(objective, region, max(self.iterations // 3, 1), start)
-            if move.predicted > _negligible(state):
+            if move.predicted > negligible(state):
                 return move
         return minimise(objective, region, self.iterations)
 
@@ -230,7 +234,7 @@ class CompositeTrustRegion:
     def tell(self, task: Task, state: RegionState, plan: Plan, answers: Answers) -> tuple[RegionState, Outcome]:
         """Take the answers into the history, judge the step, and move if F is lower there."""
         if isinstance(plan, proposing.Together):
-            return proposing.told_together(self, task, state, plan, answers)
+            return proposing.told_together(partial(self.take, task), task.known.sign, state, plan, answers)
         told = [(x, y) for x, y in zip(plan.points, answers, strict=True) if y is not None]
         return self.concluded(task, state, of_kind(TrialPlan, plan), told)
 
@@ -341,13 +345,15 @@ class CompositeTrustRegion:
         return findings(state)
 
 
-class _Query(NamedTuple):
+class Query(NamedTuple):
+    """What the next query is for, where it lies, and the move it stands for."""
+
     kind: Kind
     point: Vector
     move: Move = NO_MOVE
     group: Grouped | None = None
 
 
-def _negligible(state: RegionState) -> float:
+def negligible(state: RegionState) -> float:
     """Return the promise below which a minimiser of the model is not worth a query."""
     return max(_NEGLIGIBLE * max(abs(state.value), 1e-3 * abs(state.first - state.value)), state.least_gain)

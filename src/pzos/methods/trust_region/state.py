@@ -326,7 +326,7 @@ def wide_model(task: Task, state: RegionState, apart: float, points: int | None)
     """Return a model of the whole response: of answers some way apart, so that the many near the centre do not lead."""
     part = state.past.thinned(state.centre, apart)
     fit = fitter(task, part, points)
-    scales = None if part.count < 2 else fit.tune_roughly(part, 0, state.least_variance)
+    scales = None if part.count < 2 else fit.tune_roughly(part, 0, state.variance)
     return fit.fit(part, 0, Shape.FREE, scales)
 
 
