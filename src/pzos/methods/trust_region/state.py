@@ -205,6 +205,9 @@ class RegionState:
     least_reach: float = 0.0
     # the points of the answers known before the first query, as bytes
     given: frozenset[bytes] = frozenset()
+    # of many workers: where few of them would stand on their own, who go on once all of them gain little
+    few: RegionState | None = None
+    slow: bool = False
 
     def knows(self, x: Vector) -> bool:
         """Tell whether the answer at exactly x is known."""
