@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: demo test lint coverage wheel docs bench clean
+.PHONY: demo test lint compiled coverage wheel docs bench clean
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -m venv .venv
@@ -19,7 +19,12 @@ lint: $(STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-test: lint
+# Kernels once, ahead of the tests and beside the linters, and not by both processes of the tests.
+compiled: $(STAMP)
+	$(BIN)/pzos doctor --compile > /dev/null
+
+test: $(STAMP)
+	$(MAKE) --jobs=2 --output-sync lint compiled
 	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 # Line and branch coverage by room; compiled kernels count where tests run them with NUMBA_DISABLE_JIT=1.

@@ -90,6 +90,7 @@ def risk(args: argparse.Namespace) -> None:
     violated = pairs = broken = trials = 0
     stood = fell = 0  # trials once a feasible point was known, and those of them that broke any
     each = over = 0  # the constraints at those trials, near their limits or not, and those of them that were violated
+    every = hit = 0  # all queries once a feasible point was known, whatever they were for, and those that broke any
     for seed in range(args.first, args.first + args.risk):
         case = small(seed)
         study = pzos.Study(case.problem.known(), pzos.ConstrainedTrustRegion(), seed=seed, queries=30)
@@ -98,6 +99,9 @@ def risk(args: argparse.Namespace) -> None:
             plan = study.solver.ask(study.task, study.state)  # a pure function: the plan that is open
             move, y = plan.move, case.respond(query.x)
             g = case.problem.outcomes.values(query.x, y) / study.state.scales.outcomes if study.queries else np.zeros(0)
+            if study.queries >= 10 and study.result().violation <= 0.0:
+                every += 1
+                hit += bool((g > 1e-6).any())
             late = study.queries >= 10 and plan.kind is Kind.TRIAL
             if late and study.result().violation <= 0.0:
                 stood += 1
@@ -114,7 +118,8 @@ def risk(args: argparse.Namespace) -> None:
     print(f"{args.risk} problems, stated risk 5 %: {violated} of {pairs} constraints near their limits were violated "
           f"({100 * violated / max(pairs, 1):.1f} %); {broken} of {trials} trials violated any; "
           f"{fell} of {stood} trials ({100 * fell / max(stood, 1):.1f} %) did once one was feasible, with or without a "
-          f"margin: {over} of {each} constraints ({100 * over / max(each, 1):.1f} %)")  # fmt: skip
+          f"margin: {over} of {each} constraints ({100 * over / max(each, 1):.1f} %); {hit} of {every} queries "
+          f"of all kinds ({100 * hit / max(every, 1):.1f} %)")  # fmt: skip
 
 
 def main() -> None:

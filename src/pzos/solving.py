@@ -267,6 +267,7 @@ def front(
     seed: int = 0,
     workers: int | None = None,
     executor: Executor | None = None,
+    order: Order = "asked",
     tolerance: Tolerance | None = None,
     path: str | os.PathLike[str] | None = None,
     progress: bool | None = None,
@@ -276,22 +277,28 @@ def front(
 
     ``senses`` says of each leader whether it is to go down ("min") or up ("max"); by default as in the problem. So many
     ``weights`` of the costs are followed, ``batch`` queries are asked at a time, by default as many as there are
-    workers; all else is as for :func:`solve`. Set, start and declared structure are the problem's; its own cost is not
-    used.
+    workers; with ``order="told"`` no worker waits for another. All else is as for :func:`solve`. Set, start and
+    declared structure are the problem's; its own cost is not used.
     """
     from pzos.methods.front.costs import total
     from pzos.methods.front.solver import FrontSolver
     from pzos.study.front import front_of
 
     require_problem("front", problem)
-    COUNT.require("front", "workers", workers)
+    faults = Faults("front")
+    COUNT.note(faults, "workers", workers)
+    ORDER.note(faults, "order", order)
+    faults.raise_if_any()
     chosen = (problem.sense,) * len(leaders) if senses is None else tuple(senses)
-    solver = FrontSolver(tuple(leaders), chosen, weights, _batch(workers, executor, path) if batch is None else batch)
+    if batch is None:
+        batch = 1 if order == "told" else _batch(workers, executor, path)
+    solver = FrontSolver(tuple(leaders), chosen, weights, batch)
     known = problem.with_leader(total(solver.leaders, solver.signs), sense="min").known()
     rate = None if tolerance is None else tolerance.failure_rate
-    settings: dict[str, Any] = {"seed": seed, "queries": queries, "failure_rate": rate, "answers": answers}
+    settings: dict[str, Any] = {"seed": seed, "queries": queries, "failure_rate": rate, "answers": answers,
+                                "order": order}  # fmt: skip
     with CtrlC(), crew_of(workers, executor, None if tolerance is None else tolerance.timeout) as crew:
         study = Study(known, solver, **settings) if path is None else Study.open(path, known, solver, **settings)
         with study, _oracle(problem.follower, seed, crew.executor, tolerance) as oracle:
-            drive(study, oracle, progress=progress)
+            drive(study, oracle, progress=progress, workers=crew.size)
         return front_of(study, explained(solver, study.state))

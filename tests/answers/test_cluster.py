@@ -83,11 +83,18 @@ def test_a_follower_that_cannot_be_pickled_gets_advice() -> None:
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Any]:
     distributed = pytest.importorskip("distributed", reason="needs the extra dask")
+    import dask
+
     # the workers find the test modules by the path of the driver
     os.environ["PYTHONPATH"] = os.pathsep.join([str(HERE), *sys.path])
-    with distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0", silence_logs=50
-    ) as made:
+    # a killed worker that takes longer than this to come back (15 s by default) is struck off, for good
+    slow_machine = {"distributed.deploy.lost-worker-timeout": f"{PATIENCE:g}s"}
+    with (
+        dask.config.set(slow_machine),
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0", silence_logs=50
+        ) as made,
+    ):
         made.wait_for_workers(2)
         yield made
 
@@ -228,11 +235,11 @@ def test_a_cluster_of_our_own_is_for_this_machine_alone() -> None:
 @pytest.mark.filterwarnings("default")
 def test_a_query_that_kills_dask_workers_costs_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
     distributed = pytest.importorskip("distributed", reason="needs the extra dask")
-    from dask import config as dask_config
+    import dask
 
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(HERE), *sys.path]))
     with (
-        dask_config.set({"distributed.scheduler.allowed-failures": 0}),
+        dask.config.set({"distributed.scheduler.allowed-failures": 0}),
         distributed.LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=":0", silence_logs=50) as made,
         distributed.Client(made, set_as_default=False) as client,
         DaskExecutor(client, resubmits=1) as executor,

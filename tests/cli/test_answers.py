@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import pzos
+from command_line import pzos_in
 
 MODEL = """
 import numpy as np
@@ -33,14 +32,8 @@ def folder(tmp_path: Path) -> Path:
     (tmp_path / "model.py").write_text(MODEL)
     for name in ("old", "new"):
         (tmp_path / f"{name}.toml").write_text(STUDY.format(name=name))
-    assert run(tmp_path, "run", "old.toml").returncode == 0
+    assert pzos_in(tmp_path, "run", "old.toml").returncode == 0
     return tmp_path
-
-
-def run(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "pzos", *words], cwd=folder, capture_output=True, text=True, timeout=120, check=False
-    )
 
 
 def asked(folder: Path) -> int:
@@ -51,59 +44,61 @@ def test_run_begins_with_the_answers_of_another_study_and_a_table(folder: Path) 
     (folder / "measured.csv").write_text("x0,x1,y0,y1\n0.0,0.0,0.3,0.3\n")
     before = asked(folder)
     words = ("run", "new.toml", "--answers", "old.study", "measured.csv", "--json")
-    result: Any = json.loads(run(folder, *words).stdout)
+    result: Any = json.loads(pzos_in(folder, *words).stdout)
     assert asked(folder) - before == result["queries"] == 6
     table = pzos.Answers.open(folder / "new.study")
     assert table.source == ("old.study",) * 6 + ("measured.csv",) + ("new.study",) * 6
     (folder / "old.study").unlink()
-    status = run(folder, "status", "new.toml").stdout
+    status = pzos_in(folder, "status", "new.toml").stdout
     assert "7 from old.study (6), measured.csv (1)" in status
-    assert "begun with" in run(folder, "status", "new.study").stdout
-    again = run(folder, "run", "new.toml", "--json")
+    assert "begun with" in pzos_in(folder, "status", "new.study").stdout
+    again = pzos_in(folder, "run", "new.toml", "--json")
     assert json.loads(again.stdout)["best_x"] == result["best_x"]
     assert asked(folder) - before == 6
 
 
 def test_solve_uses_them_and_says_so(folder: Path) -> None:
-    printed = run(folder, "solve", "new.toml", "--answers", "old.study", "--queries", "3")
+    printed = pzos_in(folder, "solve", "new.toml", "--answers", "old.study", "--queries", "3")
     assert printed.returncode == 0
     assert "6 from old.study (6)" in printed.stdout
 
 
 def test_all_files_that_cannot_be_used_are_named(folder: Path) -> None:
     (folder / "wrong.csv").write_text("a,b\n1,2\n")
-    refused = run(folder, "solve", "new.toml", "--answers", "wrong.csv", "nowhere.study", "old.study")
+    refused = pzos_in(folder, "solve", "new.toml", "--answers", "wrong.csv", "nowhere.study", "old.study")
     assert refused.returncode == 2
     assert "wrong.csv" in refused.stderr
     assert "nowhere.study" in refused.stderr
     assert "Traceback" not in refused.stderr
     (folder / "wide.csv").write_text("x0,y0,y1\n1.0,2.0,3.0\n")
-    refused = run(folder, "solve", "new.toml", "--answers", "wide.csv")
+    refused = pzos_in(folder, "solve", "new.toml", "--answers", "wide.csv")
     assert "2 decisions, as the problem has" in refused.stderr
 
 
 def test_answers_from_before_a_date_only_shape_the_prior(folder: Path) -> None:
     words = ("solve", "new.toml", "--answers", "old.study", "--queries", "3")
-    printed = run(folder, *words, "--trust-since", "2999-01-01")
+    printed = pzos_in(folder, *words, "--trust-since", "2999-01-01")
     assert printed.returncode == 0, printed.stderr
     assert "6 are old and only shape the prior" in printed.stdout
     assert "agree with the new ones" in printed.stdout
-    assert "older answers" not in run(folder, *words, "--trust-since", "2001-01-01").stdout
-    refused = run(folder, "solve", "new.toml", "--trust-since", "2026-01-01")
+    assert "older answers" not in pzos_in(folder, *words, "--trust-since", "2001-01-01").stdout
+    refused = pzos_in(folder, "solve", "new.toml", "--trust-since", "2026-01-01")
     assert "--answers FILE" in refused.stderr
 
 
 def test_a_front_is_found_kept_and_drawn(folder: Path) -> None:
     pytest.importorskip("plotly")
-    words = ("front", "old.toml", "--leaders", "model:old", "model:new", "--answers", "old.study", "--study", "f.study")
+    words = ("front", "old.toml", "--leaders", "model:old", "model:new", "--order", "told", "--study", "f.study")
     before = asked(folder)
-    found: Any = json.loads(run(folder, *words, "--queries", "5", "--out", "front.html", "--json").stdout)
+    found: Any = json.loads(
+        pzos_in(folder, *words, "--answers", "old.study", "--queries", "5", "--out", "front.html", "--json").stdout
+    )
     assert found["queries"] == asked(folder) - before == 5
     assert len(found["points"]) == len(found["decisions"]) >= 1
     assert "x[1] =" in (folder / "front.html").read_text()
-    again = run(folder, *words[:-4], "--study", "f.study", "--queries", "5")
+    again = pzos_in(folder, *words, "--queries", "5")
     assert "from 5 queries" in again.stdout
     assert asked(folder) - before == 5
-    refused = run(folder, "front", "old.toml", "--leaders", "model:old", "--out", "front.gif")
+    refused = pzos_in(folder, "front", "old.toml", "--leaders", "model:old", "--out", "front.gif")
     assert "expected .png" in refused.stderr
-    assert "two or three leaders" in run(folder, "front", "old.toml", "--leaders", "model:old").stderr
+    assert "two or three leaders" in pzos_in(folder, "front", "old.toml", "--leaders", "model:old").stderr

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import csv
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from command_line import pzos_in
 from pzos.base.errors import InvalidInput
 from pzos.base.types import Purpose, Query
 from pzos.cli import by_hand
@@ -210,8 +209,7 @@ order = "told"
 
 def pzos_says(folder: Path, *words: str) -> str:
     """Run the command in a process of its own."""
-    command = [sys.executable, "-m", "pzos", *words]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    done = pzos_in(folder, *words)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

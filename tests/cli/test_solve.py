@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ import numpy as np
 import pytest
 
 import pzos
+from command_line import pzos_in
 
 MODEL = """
 import numpy as np
@@ -61,8 +61,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def solved(folder: Path, *words: str, code: int = 0) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "pzos", "solve", *words]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=300)
+    done = pzos_in(folder, "solve", *words)
     assert done.returncode == code, done.stdout + done.stderr
     assert "Traceback" not in done.stderr
     return done

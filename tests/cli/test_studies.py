@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import pzos
+from command_line import pzos_in
 from durable_problem import bits
 from pzos.cli.main import main
 from pzos.report.from_file import story_of_file
@@ -74,8 +75,7 @@ class Folder:
         (path / "study.toml").write_text(STUDY)
 
     def run(self, *words: str, code: int = 0, **environment: str) -> subprocess.CompletedProcess[str]:
-        done = subprocess.run(command(*words), cwd=self.path, capture_output=True, text=True, check=False,
-                              env=environ(**environment), timeout=300)  # fmt: skip
+        done = pzos_in(self.path, *words, **environment)
         assert done.returncode == code, done.stdout + done.stderr
         assert "Traceback" not in done.stderr
         return done
@@ -298,7 +298,7 @@ def test_a_program_as_follower(folder: Folder) -> None:
 
 def test_a_new_user_in_an_empty_folder(tmp_path: Path) -> None:
     def said(*words: str, code: int = 0) -> str:
-        done = subprocess.run(command(*words), cwd=tmp_path, capture_output=True, text=True, check=False, timeout=300)
+        done = pzos_in(tmp_path, *words)
         assert done.returncode == code, done.stderr
         return done.stdout + done.stderr
 

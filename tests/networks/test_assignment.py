@@ -19,6 +19,7 @@ from pzos.networks import (
     Network,
     UserClass,
     flow_imbalance,
+    generated_city,
     independent_gap,
 )
 from roads import braess, parallel, pigou, road_networks, water_filling
@@ -65,6 +66,21 @@ def test_the_answer_is_a_function_of_the_tolls_on_any_thread(city: Network) -> N
     with ThreadPoolExecutor(4) as pool:
         together = list(pool.map(lambda row: city.assign(row).flow, tolls[::-1]))[::-1]
     assert all(np.array_equal(a, b) for a, b in zip(alone, together, strict=True))
+
+
+def test_the_bits_are_the_same_for_any_number_of_threads() -> None:
+    """As many groups as make batches of several origins: 12 zones, 8 classes."""
+    city = generated_city(4, 4, zones=12, congestion=2.0, seed=4).with_classes(np.linspace(0.5, 4.0, 8))
+    for tolls in np.linspace(0.0, 0.5, city.links), np.linspace(-0.05, 0.5, city.links):
+        alone = city.assign(tolls)
+        warm = city.assign(0.5 * tolls, reference=alone)
+        for threads in (2, 5):
+            together = city.assign(tolls, threads=threads)
+            assert np.array_equal(together.class_flow, alone.class_flow)
+            assert (together.gap, together.rounds) == (alone.gap, alone.rounds)
+            assert np.array_equal(city.assign(0.5 * tolls, reference=together, threads=threads).flow, warm.flow)
+    with pytest.raises(InvalidInput, match=r"threads = 0: expected a whole number"):
+        city.assign(threads=0)
 
 
 def test_a_query_from_a_reference_is_a_function_of_the_tolls_in_any_order_and_process(city: Network) -> None:

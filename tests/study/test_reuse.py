@@ -56,7 +56,7 @@ def test_answers_save_queries() -> None:
     target = best + 1e-3 * abs(best)
     counts = [
         pzos.solve(game, queries=60, target=target, certificate=False, answers=known).queries
-        for known in (answers(30), None)
+        for known in (answers(24), None)
     ]
     assert counts[0] < counts[1]
 

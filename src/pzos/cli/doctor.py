@@ -8,7 +8,7 @@ import os
 import platform
 import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -51,14 +51,14 @@ class Finding(NamedTuple):
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of ``pzos doctor``."""
     parser.add_argument("--json", action="store_true", help="for scripts")
-    parser.add_argument("--compile", action="store_true", help="compile the games now, so that the first run is fast")
+    parser.add_argument("--compile", action="store_true", help="compile games and roads now: a fast first run")
 
 
 def run(args: argparse.Namespace) -> int:
     """Print what was found; exit code 1 if something that is always needed is missing or does not work."""
     found = findings()
     if args.compile:
-        found.append(_compiled())
+        found += _compiled()
     emit(args, [finding._asdict() for finding in found], as_text(found))
     return int(any(finding.ok is False for finding in found))
 
@@ -147,14 +147,19 @@ def _browser() -> Finding:
     return Finding("self-test", "browser for page tests", path or "no Chromium found: those tests are skipped")
 
 
-def _compiled() -> Finding:
+def _compiled() -> Iterator[Finding]:
     import time
 
     from pzos.games import RoutingGame, SecurityGame
+    from pzos.networks import generated_city
 
-    start = time.perf_counter()
-    game = SecurityGame.random(0, targets=3)
-    game.response(game.problem().x0)
-    routing = RoutingGame.random(0)
-    routing.response(routing.problem().x0)
-    return Finding("compilation", "games", f"ready after {time.perf_counter() - start:.1f} s", True)
+    def small_games() -> None:
+        game = SecurityGame.random(0, targets=3)
+        game.response(game.problem().x0)
+        routing = RoutingGame.random(0)
+        routing.response(routing.problem().x0)
+
+    for name, use in (("games", small_games), ("roads", lambda: generated_city(4, 4).assign().open_flows)):
+        start = time.perf_counter()
+        use()
+        yield Finding("compilation", name, f"ready after {time.perf_counter() - start:.1f} s", True)

@@ -12,7 +12,15 @@ from pathlib import Path
 from pzos.base.errors import InvalidInput
 from pzos.cli.description import leader_named, read_description
 from pzos.cli.printing import add_json, emit
-from pzos.cli.studies import add_answers, add_study, answers_of, executor_of, require_follower, tolerance_of
+from pzos.cli.studies import (
+    add_answers,
+    add_study,
+    add_workers,
+    answers_of,
+    executor_of,
+    require_follower,
+    tolerance_of,
+)
 from pzos.solving import front
 
 _PICTURES = (".png", ".svg", ".pdf")
@@ -28,8 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--study", dest="file", type=Path, metavar="FILE", help="keep the run in this study file")
     parser.add_argument("--out", type=Path, metavar="FILE", help="a picture (.png, .svg, .pdf) or a page (.html)")
     add_answers(parser)
-    parser.add_argument("--workers", type=int, metavar="N", help="answer queries in N worker processes")
-    parser.add_argument("--dask", metavar="ADDRESS", help="answer queries on this Dask cluster")
+    add_workers(parser)
     parser.set_defaults(attempts=1, wait=1.0, timeout=None, drop=False)
     add_json(parser)
 
@@ -44,8 +51,8 @@ def run(args: argparse.Namespace) -> int:
     with executor_of(args) as executor:
         found = front(
             description.problem, leaders, senses=args.senses, queries=args.queries, batch=args.batch,
-            seed=description.settings.get("seed", 0), executor=executor, tolerance=tolerance_of(args), path=args.file,
-            **answers_of(args),
+            seed=description.settings.get("seed", 0), executor=executor, order=args.order or "asked",
+            tolerance=tolerance_of(args), path=args.file, **answers_of(args),
         )  # fmt: skip
     if args.out is not None:
         (found.page if args.out.suffix == ".html" else found.plot)(args.out)

@@ -328,16 +328,22 @@ def add_running(parser: argparse.ArgumentParser) -> None:
     """Declare how queries are answered, and limits that replace those of the TOML file."""
     parser.add_argument("--steps", type=int, help="end after this many steps in all")
     parser.add_argument("--queries", type=int, help="end after this many queries in all")
-    parser.add_argument("--workers", type=int, metavar="N", help="answer queries in N worker processes")
-    parser.add_argument("--dask", metavar="ADDRESS", help="answer queries on this Dask cluster")
-    parser.add_argument("--order", choices=("asked", "told"), help="told: no worker waits, a free one is asked at once "
-                        "(the default method); asked: batch by batch, the same bits for any workers")  # fmt: skip
+    add_workers(parser)
     parser.add_argument("--attempts", type=int, default=1, help="how often a query that fails is tried")
     parser.add_argument("--wait", type=float, default=1.0, help="seconds before the second attempt; doubles each time")
     parser.add_argument("--timeout", type=float, help="seconds after which an attempt is stopped")
     parser.add_argument("--drop", action="store_true",
                         help="go on without queries that fail for good (unbiased only if failing does not depend on "
                         "the direction)")  # fmt: skip
+
+
+def add_workers(parser: argparse.ArgumentParser) -> None:
+    """Declare who answers queries, and in which order answers are taken."""
+    parser.add_argument("--workers", type=int, metavar="N", help="answer queries in N worker processes")
+    parser.add_argument("--dask", metavar="ADDRESS", help="answer queries on this Dask cluster")
+    parser.add_argument("--order", choices=("asked", "told"), help="told: no worker waits, a free one is asked at once "
+                        "(the default method and fronts); asked: batch by batch, the same bits for any "
+                        "workers")  # fmt: skip
 
 
 def add_certificate(parser: argparse.ArgumentParser) -> None:

@@ -80,6 +80,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="most flow on a link (FROM-TO=MOST; busiest:N=SHARE of what it has), or most of an objective")  # fmt: skip
     add("--queries", type=int, default=200, help="equilibria to compute in the search (200)")
     add("--gap", type=float, default=1e-10, help="relative gap of every equilibrium (1e-10)")
+    add("--threads", type=int, default=1, help="threads of every equilibrium, for large networks (1)")
     add("--seed", type=int, default=0, help="seed of the search, and of the generated city (0)")
     add("--show", type=int, default=20, metavar="N", help="rows of the table of links (20)")
     add("--out", type=Path, default=Path("tolls-output"), metavar="DIR", help="folder for tolls.csv and the maps")
@@ -116,9 +117,10 @@ def run(args: argparse.Namespace) -> int:
     problem = choice.network.toll_problem(
         choice.tariff, objective, losses=args.losses or (None if args.max_loss is None else "class"),
         lower=choice.lowest, upper=choice.highest, gap=args.gap, x0=0.0, outcomes=_constraints(args, choice),
+        threads=args.threads,
     )  # fmt: skip
     found = optimise_tolls(problem, choice.highest, queries=args.queries, most=args.most, seed=args.seed)
-    travellers = TollFollower(choice.network, choice.tariff, args.gap)
+    travellers = TollFollower(choice.network, choice.tariff, args.gap, threads=args.threads)
     states = [travellers.assignment(x) for x in (np.full(found.x.size, found.uniform.toll), found.x)]
     reports = [toll_report(choice.free, state, choice.links) for state in states]
     args.out.mkdir(parents=True, exist_ok=True)
@@ -145,7 +147,7 @@ def _choice(args: argparse.Namespace) -> _Choice:
         raise InvalidInput("tolls: --shares without --values-of-time: expected one value of time per share; add them")
     if args.geo:
         require_places("tolls --geo", network, args.crs)  # before the search, not after it
-    free = network.assign(gap=args.gap)
+    free = network.assign(gap=args.gap, threads=args.threads)
     groups = _groups(args, network, free)
     links = list(dict.fromkeys(int(link) for group in groups.values() for link in group))
     highest = usual_cap(network, links, classes=args.paying, free=free) if args.max_toll is None else args.max_toll
@@ -161,7 +163,7 @@ def _choice(args: argparse.Namespace) -> _Choice:
     if args.elasticity is not None:
         network = with_elastic_demand(network, args.elasticity, gap=args.gap)
     if args.slices is not None or args.elasticity is not None:
-        free = network.assign(gap=args.gap)
+        free = network.assign(gap=args.gap, threads=args.threads)
     plan = tariff(network, groups, classes=args.paying, by_class=args.by_class)
     return _Choice(network, free, plan, args.min_toll, highest)
 

@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 from llvmlite import ir
 from numba.core import event
-from numba.extending import intrinsic
+from numba.extending import intrinsic, register_jitable
 from numba.np.arrayobj import populate_array
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -45,6 +45,11 @@ def compiled(function: Function) -> Function:
 def inlined(function: Function) -> Function:
     """Merge a helper into its callers before compilation: handing arrays over costs more than many a helper does."""
     return cast(Function, numba.njit(inline="always", error_model="numpy")(function))
+
+
+def shared(function: Function) -> Function:
+    """Let compiled code take a function in that Python can also run as it is, for instance between threads."""
+    return cast(Function, register_jitable(error_model="numpy")(function))
 
 
 def inner(function: Function) -> Function:

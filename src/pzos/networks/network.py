@@ -163,16 +163,18 @@ class Network:
         rounds: int = 400,
         above_gap: Literal["raise", "return"] = "raise",
         reference: Assignment | None = None,
+        threads: int = 1,
     ) -> Assignment:
         """Return the user equilibrium at ``tolls`` (one per link, or one row per class), to the relative ``gap``.
 
         The solver starts cold, or from the paths of ``reference``, another equilibrium of this network: the answer is
         a function of the tolls and that reference alone, bit for bit. An answer above the gap is an error (AboveGap)
-        unless ``above_gap="return"``; then look at ``Assignment.converged``.
+        unless ``above_gap="return"``; then look at ``Assignment.converged``. More ``threads`` give the same bits; they
+        pay where there are hundreds of origins and thousands of nodes; with more than 300,000 pairs one works alone.
         """
         from pzos.networks.assignment import assign
 
-        return assign(self, tolls, gap, rounds, above_gap, reference)
+        return assign(self, tolls, gap, rounds, above_gap, reference, threads)
 
     def system_optimum(self, gap: float = 1e-10) -> Assignment:
         """Return the flows of least total travel time (the equilibrium under marginal-cost pricing)."""

@@ -39,12 +39,14 @@ class TollFollower:
 
     The answer is the flow of all links; where not all classes pay the same, it is followed by how many pay each toll;
     and with ``losses`` ("class" or "zone") by the mean trip's cost in money of every class, or of every zone of origin.
+    The bits do not depend on ``threads``.
     """
 
     network: Network
     tariff: Tariff
     gap: float
     losses: By | None = None
+    threads: int = 1
 
     def tolls(self, x: Vector) -> Matrix:
         """Return the table of tolls, one row per class, one column per link."""
@@ -53,7 +55,7 @@ class TollFollower:
     @cached_property
     def reference(self) -> Assignment:
         """Return the equilibrium without tolls, whose paths every query starts from: the same in every process."""
-        return self.network.assign(None, self.gap)
+        return self.network.assign(None, self.gap, threads=self.threads)
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the fields alone: workers compute the reference themselves."""
@@ -62,7 +64,7 @@ class TollFollower:
     def assignment(self, x: npt.ArrayLike) -> Assignment:
         """Return the whole equilibrium at tolls ``x``."""
         tolls = self.tolls(np.asarray(x, dtype=np.float64))
-        return self.network.assign(tolls, self.gap, reference=self.reference)
+        return self.network.assign(tolls, self.gap, reference=self.reference, threads=self.threads)
 
     def payers(self, y: Vector) -> Vector:
         """Return how many pay each toll, out of an answer."""
@@ -94,6 +96,7 @@ def toll_problem(
     gap: float = 1e-10,
     follower: Callable[[Vector], Any] | None = None,
     outcomes: Outcomes | Iterable[Outcomes] | None = None,
+    threads: int = 1,
 ) -> Problem:
     """Return the problem of choosing tolls on ``links`` (numbers or (from, to) pairs; all links by default).
 
@@ -103,7 +106,7 @@ def toll_problem(
     (tolls, response) that returns value and both gradients, or a Leader (minimised unless ``sense="max"``). ``classes``
     says who pays (all by default); ``losses`` that the response tells what a trip costs each class or zone
     (:class:`TollFollower`). ``lower`` and ``upper`` cap the tolls; ``domain`` is any other set. ``follower`` replaces
-    the equilibrium by another model, such as a simulator.
+    the equilibrium by another model, such as a simulator. ``threads`` are those of every equilibrium.
 
     The start ``x0`` is no tolls; for "travel_time", which has poor local optima near there, averaged marginal-cost
     tolls (a few equilibria, computed here and not counted as queries), unless ``follower`` or ``x0`` is given.
@@ -124,7 +127,7 @@ def toll_problem(
     before = None if losses is None else mean_costs(network.assign(gap=gap), losses)
     setting = TollSetting(network, plan, before)
     leader = own_leader(objective, start, np.ones(setting.size)) if weights is None else mixed_leader(setting, weights)
-    travellers = TollFollower(network, plan, float(gap), losses)
+    travellers = TollFollower(network, plan, float(gap), losses, threads)
     allowed = _domain(low, high) if domain is None else domain
     if x0 is None and follower is None and objective == "travel_time":
         *_, (start, _) = marginal_cost_tolls(travellers, allowed, _MARGINAL_STEPS)

@@ -11,6 +11,7 @@ import pytest
 
 import pzos
 from durable_problem import bits
+from pzos.methods.front.costs import total
 from pzos.study.front import front_of
 from pzos.testing import LAWS, small_problem
 
@@ -89,17 +90,15 @@ def test_three_costs() -> None:
     assert front.hypervolume() > 0.0
 
 
-def study(path: Path | None, queries: int, **settings: Any) -> pzos.Study:
-    from pzos.methods.front.costs import total
-
+def study(path: Path | None, queries: int, order: str = "asked", **settings: Any) -> Any:
     solver = pzos.FrontSolver((distance(A, "a"), distance(B, "b")), **settings)
     known = problem(total(solver.leaders, solver.signs)).known()
     if path is None:
-        return pzos.Study(known, solver, queries=queries)
-    return pzos.Study.open(path, known, solver, queries=queries)
+        return pzos.Study(known, solver, queries=queries, order=order)
+    return pzos.Study.open(path, known, solver, queries=queries, order=order)
 
 
-def drive(opened: pzos.Study) -> pzos.Study:
+def drive(opened: Any) -> Any:
     for _ in pzos.iterate(opened, pzos.Oracle(follower)):
         pass
     return opened
@@ -147,6 +146,101 @@ def test_a_front_asks_as_many_at_a_time_as_there_are_workers(tmp_path: Path) -> 
     assert np.array_equal(found.points, again.points)
     with pytest.raises(pzos.InvalidInput, match="workers = 0"):
         pzos.front(problem(costs[0]), costs, workers=0)
+
+
+# ---- answers in any order ---------------------------------------------------------------------------------------
+
+
+def answer_some(opened: Any, workers: int, seed: int, answers: int = 100) -> list[bytes]:
+    """Answer queries in a random order, ``workers`` being open at a time; returns the points that were answered."""
+    rng, told, waiting = np.random.default_rng(seed), [], opened.ask()
+    for _ in range(answers):
+        while len(waiting) < workers and (query := opened.ask_one()) is not None:
+            waiting.append(query)
+        if not waiting:
+            break
+        query = waiting.pop(int(rng.integers(len(waiting))))
+        opened.tell(query, follower(query.x))
+        told.append(query.x.tobytes())
+    return told
+
+
+def test_one_at_a_time_there_is_only_one_order() -> None:
+    told = drive(study(None, 9, order="told"))
+    assert told.order == "told"
+    assert np.array_equal(front_of(told).points, front_of(drive(study(None, 9))).points)
+
+
+@pytest.mark.parametrize("cut", [2, 9])
+def test_a_killed_front_goes_on_in_any_order_and_replays_to_the_same_bits(tmp_path: Path, cut: int) -> None:
+    path = tmp_path / "front.study"
+    begun = study(path, 14, order="told")
+    told = answer_some(begun, 4, 0, cut)
+    out, known = {query.x.tobytes() for query in begun.ask()}, begun.state.costs.tobytes()
+    begun.journal._finalizer()  # killed: the lock goes with the process
+    with study(path, 14, order="told") as again:
+        assert again.state.costs.tobytes() == known
+        assert {query.x.tobytes() for query in again.ask()} <= out
+        more = answer_some(again, 3, 1)
+        assert len(set(told + more)) == 14
+        front = front_of(again)
+    with study(path, 14, order="told") as once_more:
+        assert front_of(once_more).points.tobytes() == front.points.tobytes()
+        assert once_more.done
+
+
+def test_open_queries_of_a_front_are_different_points_for_different_weights() -> None:
+    opened = study(None, 60, order="told")
+    answer_some(opened, 8, 0, 20)
+    points = [query.x for query in opened.ask()]
+    assert len({x.tobytes() for x in points}) == len(points) == 7
+    assert len({issued.plan.track for issued in opened._out.values()}) >= 4
+
+
+def test_answers_that_come_before_the_one_at_the_start_are_on_the_front() -> None:
+    opened = study(None, 20, order="told")
+    first, *blind = [opened.ask_one() for _ in range(4)]
+    for query in blind:
+        opened.tell(query, follower(query.x))
+    assert len(opened.state.points) == 3
+    assert front_of(opened).points.size
+    opened.tell(first, follower(first.x))
+    assert opened.state.shared.past.count > 1
+    answer_some(opened, 3, 0)
+    assert opened.result().queries == 20
+
+
+def test_an_answer_that_is_taken_back_leaves_the_later_ones_known(tmp_path: Path) -> None:
+    with study(tmp_path / "front.study", 20, order="told") as opened:
+        answer_some(opened, 3, 0, 9)
+        opened.withdraw(pzos.Response(4, 0, np.empty(0)), "a typing error")
+        wrong = next(query for query in opened.ask() if query.step == 4)
+        opened.tell(wrong, follower(wrong.x))
+        assert len(opened.state.points) == 9
+        assert opened.state.shared.past.count > opened.queries
+
+
+@pytest.mark.parametrize("order", ["asked", "told"])
+def test_a_start_that_always_fails_ends_the_front(order: str) -> None:
+    opened = study(None, 20, order=order)
+    while not opened.done:
+        for query in opened.ask():
+            opened.fail(query, "out of order")
+    assert opened.stop is pzos.Stop.FAILURES
+    assert 5 <= opened.result().failures <= 6  # by batches F at the end is asked for as well
+
+
+def test_no_worker_of_a_front_waits_for_another(tmp_path: Path) -> None:
+    costs, path = [distance(A, "a"), distance(B, "b")], tmp_path / "front.study"
+    with ThreadPoolExecutor(4) as threads:
+        found = pzos.front(problem(costs[0]), costs, queries=13, executor=threads, order="told", path=path)
+    assert [query.index for query, _ in found.result.told or ()] == [0] * 13
+    again = pzos.front(problem(costs[0]), costs, queries=13, order="told", path=path)
+    assert np.array_equal(found.points, again.points)
+    with pytest.raises(pzos.DifferentStudy, match="order"):
+        pzos.front(problem(costs[0]), costs, queries=13, path=path)
+    with pytest.raises(pzos.InvalidInput, match="order = 'any'"):
+        pzos.front(problem(costs[0]), costs, order="any")  # type: ignore[arg-type]
 
 
 def test_a_front_begins_with_what_is_known() -> None:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pzos.methods.response_model.fit import fit_scales, negative_log_likelihood
+from pzos.methods.response_model.fit import fit_scales, negative_log_likelihoods
 from pzos.methods.response_model.history import History, Scales, first, geometry
 from pzos.methods.response_model.kernels import Kernel
 
@@ -139,11 +139,13 @@ def test_jumps_are_values_taken_twice_inside_their_range():
 def test_the_likelihood_is_that_of_a_gaussian_with_its_scale_profiled_out():
     seen = seen_from_first(points())
     residuals = points(11, 3, seed=1)
-    scales = Scales(1.0, 1.0, 0.0)
-    K = seen.covariance(scales)
-    value, variance = negative_log_likelihood(seen, residuals, scales)
-    assert variance == pytest.approx(np.trace(residuals.T @ np.linalg.solve(K, residuals)) / 33)
-    assert value == pytest.approx(0.5 * (np.linalg.slogdet(K)[1] + 11 * np.log(variance)))
+    candidates = [Scales(1.0, 1.0, 0.0), Scales(1.0, 3.0, 0.1), Scales(2.0, 0.0), Scales(1.0, 1.0, -1.0)]
+    values, variances = negative_log_likelihoods(seen, residuals, candidates)
+    for scales, value, variance in zip(candidates[:3], values, variances, strict=False):
+        K = seen.covariance(scales)
+        assert variance == pytest.approx(np.trace(residuals.T @ np.linalg.solve(K, residuals)) / 33)
+        assert value == pytest.approx(0.5 * (np.linalg.slogdet(K)[1] + 11 * np.log(variance)))
+    assert np.isposinf(values[3])  # no covariance at all
 
 
 def test_a_linear_response_needs_no_process_and_a_wavy_one_does():

@@ -157,6 +157,20 @@ def test_margins_make_trials_safer() -> None:
     assert np.count_nonzero(wary[3:]) <= np.count_nonzero(bold[3:])
 
 
+def test_margins_do_not_hold_a_run_up_where_the_response_has_kinks() -> None:
+    rng = np.random.default_rng(5)
+    slopes, base, prices = rng.standard_normal((6, 8)), rng.standard_normal(6), 0.5 + rng.random(6)
+    profit = pzos.leader_from_functions(
+        lambda x, y: float(-prices @ y + 0.1 * (y @ y) + 0.3 * (x @ x)), lambda x, y: 0.6 * x,
+        lambda x, y: 0.2 * y - prices,
+    )  # fmt: skip
+    kinked = pzos.Problem(profit, lambda x: np.maximum(slopes @ x + base, 0.0), np.zeros(8), pzos.Box(-4.0, 4.0),
+                          outcomes=pzos.caps(np.full(3, 0.4), [0, 1, 2]))  # fmt: skip
+    found = run(kinked, queries=25)
+    assert found.violation == 0.0
+    assert found.value < -4.0  # -2.6 where every query but random ones keeps its margin
+
+
 def test_it_obeys_the_laws_of_solvers_without_constraints_too() -> None:
     check_solver(pzos.ConstrainedTrustRegion())
 

@@ -287,6 +287,6 @@ def test_declarations_that_do_not_fit_the_answers_are_named():
 
 
 def test_the_trajectory_is_the_golden_one():
-    """Only its beginning: L-BFGS-B differs from one SciPy to the next, and later queries feel it."""
+    """Only its beginning: linear algebra differs from one machine to the next, and later queries feel it."""
     _, asked, _ = play(small.problem(domain=pzos.Nonnegative()), CompositeTrustRegion(), steps=3, seed=2024)
     np.testing.assert_allclose([asked[i].x for i in (1, 2)], GOLDEN_TRUST, rtol=1e-4, atol=1e-6)

@@ -9,17 +9,15 @@ from hypothesis import given, settings, strategies as st
 from pzos.networks import Network
 from pzos.networks.equilibrium.paths import (
     Paths,
-    Trees,
     add_up,
     new_marks,
     no_paths,
-    nothing_known,
     out_of_reach,
     pairs_with_choice,
-    price,
     sweep,
     with_room,
 )
+from pzos.networks.equilibrium.rounds import Trees, new_field, nothing_known, price
 from pzos.networks.equilibrium.trees import grow_tree, tree_space
 from pzos.networks.latency import FLOW, TIME, refresh
 from roads import braess, road_networks
@@ -28,12 +26,9 @@ from roads import braess, road_networks
 def priced(network: Network, paths: Paths, trees: Trees, state: np.ndarray, shift: float = -1.0) -> tuple[Paths, float]:
     """Price path sets at the times of ``state``; one class, no tolls."""
     ready = network.prepared
-    cost, potential = state[:, TIME].reshape(1, -1).copy(), np.zeros((1, network.nodes))
-    space, marks = tree_space(network.nodes), new_marks(network.links)
-    fixed = np.zeros_like(cost)
-    return price(
-        ready.graph, ready.trips, fixed, cost, state, potential, paths, trees, space, ready.law, marks, True, shift
-    )
+    field = new_field(ready.graph, ready.trips, ready.law, np.zeros((1, network.links)), trees)
+    field = field._replace(cost=state[:, TIME].reshape(1, -1).copy(), state=state)
+    return price(field, ready.law, paths, True, shift, None)
 
 
 def start(network: Network) -> tuple[Paths, Trees, np.ndarray]:

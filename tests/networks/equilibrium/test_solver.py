@@ -23,7 +23,7 @@ from pzos.networks import (
     independent_gap,
 )
 from pzos.networks.equilibrium import solver
-from pzos.networks.equilibrium.paths import nothing_known
+from pzos.networks.equilibrium.rounds import nothing_known
 from roads import braess
 
 

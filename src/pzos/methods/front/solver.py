@@ -7,22 +7,24 @@ expected to grow most, judged on the model. Weights enter by augmented Chebyshev
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from pzos.base.checks import Faults, Must, check_fields, checked, one_of, whole
 from pzos.base.threads import one_blas_thread
-from pzos.base.types import Matrix, Purpose, Sense, Vector
+from pzos.base.types import Matrix, Sense, Vector
 from pzos.methods.estimators import Answers, Plan, of_kind
 from pzos.methods.front.costs import directions, hypervolume, scalarised, spans, undominated
 from pzos.methods.response_model.response import ResponseModel
-from pzos.methods.solver import Outcome, Stop, Task, begin
+from pzos.methods.solver import Outcome, Stop, Task, Told, begin
 from pzos.methods.trust_region.judging import findings
+from pzos.methods.trust_region.proposing import Proposal, Together, alone, together, told_together
 from pzos.methods.trust_region.solver import CompositeTrustRegion
-from pzos.methods.trust_region.state import Kind, RegionState, TrialPlan, models
-from pzos.methods.trust_region.subproblem import Move
+from pzos.methods.trust_region.state import RegionState, models
 from pzos.problem.leader import Leader
 
 _NAN = float("nan")
@@ -39,8 +41,9 @@ _LOOKED = 4
 #: The reference of the volume, in spans from the lowest costs, and the worth of a lower weighted cost beside volume:
 #: more at the ends, beyond which lies volume that the reference does not show.
 _REFERENCE, _BESIDE_VOLUME, _AT_ENDS = 1.1, 0.1, 1.0
-#: Queries of a batch lie at least this part of a trust radius from each other.
+#: A minimiser nearer than this part of a trust radius to an open query promises nothing more.
 _APART = 0.05
+Spans = tuple[Vector, Vector]
 
 
 class Track(NamedTuple):
@@ -69,15 +72,12 @@ class FrontState:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class FrontPlan(TrialPlan):
-    """The plan of one track, with what all tracks looked at promise."""
+class FrontPlan(Proposal):
+    """A query of one track, the spans of the costs when it was planned, and what all tracks looked at promised."""
 
     track: int = 0
+    within: Spans | None = None
     promises: tuple[tuple[int, float], ...] = ()
-
-    def first(self, count: int) -> Plan | None:
-        """Return the plan without the queries that only add to it."""
-        return replace(self, points=self.points[:count], purposes=self.purposes[:count])
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +118,8 @@ class FrontSolver:
         state = FrontState(task.known.x0, _NAN, self.within.init(task))
         for point, answer in task.told:
             state = self._noted(state, point, answer)
-        return self._opened(task, replace(state, step=1 + _FIRST * len(self.leaders)), begin(self.within, task))
+        opened = self._opened(state, begin(self.within, task))
+        return replace(opened, step=1 + _FIRST * len(self.leaders))
 
     def stop(self, task: Task, state: FrontState) -> Stop | None:
         """Stop when queries keep failing; a front can always be filled further."""
@@ -127,46 +128,58 @@ class FrontSolver:
     # ---- asking -------------------------------------------------------------------------------------------
 
     @one_blas_thread()
-    def ask(self, task: Task, state: FrontState) -> FrontPlan:
-        """Plan the query of the track from which the front is expected to gain most; or x0."""
-        if not state.tracks:
-            return FrontPlan((state.x,), (Kind.START.purpose,), Kind.START)
-        looked = [self._promise(task, state, number) for number in self._looked(state)]
-        best = max(looked, key=lambda one: one.promise)
-        number = best.number
-        if state.step <= _FIRST * len(self.leaders):
-            number = (state.step - 1) % len(self.leaders)
-        alone = self.within.planned(self._task(task, state, number), self._region(task, state, number))
-        further = self._further(state, looked, alone.points[0])
-        points, purposes = (alone.points[0], *further), (alone.purposes[0],) + (Purpose.TRIAL,) * len(further)
-        promises = tuple((one.number, one.promise) for one in looked)
-        return FrontPlan(
-            points, purposes, alone.kind, alone.move, alone.predictions, alone.priors, alone.deviation, alone.group,
-            number, promises,
-        )  # fmt: skip
+    def ask(self, task: Task, state: FrontState) -> Together:
+        """Plan a batch of queries, without an answer in between."""
+        plans: list[FrontPlan] = []
+        while len(plans) < self.batch:
+            plans.append(self.propose(task, state, plans))
+        return together(plans)
 
-    def _looked(self, state: FrontState) -> list[int]:
+    @one_blas_thread()
+    def propose(self, task: Task, state: FrontState, pending: Sequence[Plan]) -> FrontPlan:
+        """Plan the query of the track from which the front is expected to gain most, beside those that are open."""
+        asked = [of_kind(FrontPlan, plan) for plan in pending]
+        if not state.tracks:
+            return _of_track(self.within.propose(task, state.shared, asked))
+        looked = [self._promise(task, state, number, asked) for number in self._looked(state, asked)]
+        number = max(looked, key=lambda one: one.promise).number
+        now = spans(state.costs)
+        own = self._task(task, now, number)
+        region = self._region(own, state, number)
+        plan = self.within.propose(own, region, asked) if asked else alone(region, self.within.planned(own, region))
+        return _of_track(plan, track=number, within=now, promises=tuple((one.number, one.promise) for one in looked))
+
+    def _looked(self, state: FrontState, asked: Sequence[FrontPlan]) -> list[int]:
         """Return the tracks to look at: those that promised most when last looked at, and the one longest ago."""
-        numbers = range(len(state.tracks))
-        if state.step <= _FIRST * len(self.leaders):
-            return [(state.step - 1) % len(self.leaders)]
-        promising = sorted(numbers, key=lambda k: -state.tracks[k].promise)[: _LOOKED - 1 + self.batch]
-        oldest = min(numbers, key=lambda k: state.tracks[k].looked)
+        turn = state.step + sum(plan.within is not None for plan in asked)
+        if turn <= _FIRST * len(self.leaders):
+            return [(turn - 1) % len(self.leaders)]
+        tracks = list(state.tracks)
+        for plan in asked:
+            tracks = _seen(tracks, plan)
+            tracks[plan.track] = tracks[plan.track]._replace(promise=0.0)
+        numbers = range(len(tracks))
+        promising = sorted(numbers, key=lambda k: -tracks[k].promise)[:_LOOKED]
+        oldest = min(numbers, key=lambda k: tracks[k].looked)
         return list(dict.fromkeys([*promising, oldest]))
 
-    def _promise(self, task: Task, state: FrontState, number: int) -> _Looked:
-        """Return what the front is expected to gain from the minimiser of one track on the model."""
-        own, region = self._task(task, state, number), self._region(task, state, number)
+    def _promise(self, task: Task, state: FrontState, number: int, asked: Sequence[FrontPlan]) -> _Looked:
+        """Return what the front is expected to gain from the minimiser of one track, beside the open queries."""
+        lowest, wide = now = spans(state.costs)
+        own = self._task(task, now, number)
+        region = self._region(own, state, number)
         (model,) = models(own, region, self.within.points, region.shapes[:1], region.priors, False).values()
         move = self.within.minimiser(own, region, model)
-        costs = self._costs_on(model, move.x)
-        if costs is None:
-            return _Looked(number, 0.0, move, region.radius)
-        lowest, wide = spans(state.costs)
-        scaled, reference = (state.costs - lowest) / wide, np.full(lowest.size, _REFERENCE)
-        grown = hypervolume(np.vstack([scaled, (costs - lowest) / wide]), reference) - hypervolume(scaled, reference)
+        points = [plan.points[0] for plan in asked]
+        apart = [float(np.max(np.abs(move.x - point) / region.past.sizes)) for point in points]
+        expected = [self._costs_on(model, x) for x in (move.x, *points)]
+        if expected[0] is None or min(apart, default=np.inf) <= _APART * region.radius:
+            return _Looked(number, 0.0)
+        rows = np.vstack([state.costs, *(costs for costs in reversed(expected) if costs is not None)])
+        scaled, reference = (rows - lowest) / wide, np.full(lowest.size, _REFERENCE)
+        grown = hypervolume(scaled, reference) - hypervolume(scaled[:-1], reference)
         worth = _AT_ENDS if number < len(self.leaders) else _BESIDE_VOLUME
-        return _Looked(number, grown + worth * max(move.predicted, 0.0), move, region.radius)
+        return _Looked(number, grown + worth * max(move.predicted, 0.0))
 
     def _costs_on(self, model: ResponseModel, x: Vector) -> Vector | None:
         y = model.clipped(x)
@@ -177,29 +190,20 @@ class FrontSolver:
             return None  # f is not defined on what the model answers
         return costs
 
-    def _further(self, state: FrontState, looked: list[_Looked], x: Vector) -> tuple[Vector, ...]:
-        points, sizes = [x], state.shared.past.sizes
-        for one in sorted(looked, key=lambda one: -one.promise):
-            apart = min(float(np.max(np.abs(one.move.x - point) / sizes)) for point in (*points, *state.points))
-            if len(points) < self.batch and apart > _APART * one.radius:
-                points.append(one.move.x)
-        return tuple(points[1:])
-
-    def _task(self, task: Task, state: FrontState, number: int) -> Task:
-        """Return the task of one track: the scalarised cost of its weight, in the spans that the costs have now."""
-        lowest, wide = spans(state.costs)
+    def _task(self, task: Task, within: Spans, number: int) -> Task:
+        """Return the task of one track: the scalarised cost of its weight, in these spans of the costs."""
         weights = directions(len(self.leaders), self.weights)[number]
-        leader = scalarised(self.leaders, self.signs, lowest, wide, weights)
+        leader = scalarised(self.leaders, self.signs, *within, weights)
         return replace(task, known=replace(task.known, leader=leader, sense="min"))
 
-    def _region(self, task: Task, state: FrontState, number: int) -> RegionState:
+    def _region(self, own: Task, state: FrontState, number: int) -> RegionState:
         """Return the trust region of one track around the point that is best for it now, with what all have learned."""
-        own, shared = state.tracks[number].region, state.shared
-        leader, history = self._task(task, state, number).known.leader, shared.past
+        region, shared = state.tracks[number].region, state.shared
+        leader, history = own.known.leader, shared.past
         values = [leader.value(x, y) for x, y in zip(history.points, history.answers, strict=True)]
         best = int(np.argmin(values))
         return replace(
-            own, x=history.points[best], value=float(values[best]), first=float(values[0]), centre=best,
+            region, x=history.points[best], value=float(values[best]), first=float(values[0]), centre=best,
             step=state.step, history=history, contest=shared.contest, scales=shared.scales, priors=shared.priors,
             tuned=shared.tuned, exact=shared.exact, suspect=shared.suspect, jumps=shared.jumps, blur=shared.blur,
             surprise=shared.surprise, miss=shared.miss, wrong=shared.wrong, given=shared.given, failed=shared.failed,
@@ -210,29 +214,33 @@ class FrontSolver:
 
     @one_blas_thread()
     def tell(self, task: Task, state: FrontState, plan: Plan, answers: Answers) -> tuple[FrontState, Outcome]:
-        """Judge the step by the cost of its weight; every track hears of the answers."""
+        """Take the answers of a batch one after the other."""
+        return told_together(partial(self.take, task), 1.0, state, of_kind(Together, plan), answers)
+
+    @one_blas_thread()
+    def take(self, task: Task, state: FrontState, plan: Plan, answer: Vector | None) -> tuple[FrontState, Outcome]:
+        """Judge a query, whenever its answer comes, by the cost it was planned for; every track hears of the answer."""
         plan = of_kind(FrontPlan, plan)
-        told = [(x, y) for x, y in zip(plan.points, answers, strict=True) if y is not None]
-        before = state
-        for x, y in told:
+        after = state if answer is None else self._noted(state, plan.points[0], answer)
+        if not state.tracks:
+            own = task if answer is None else self._started(task, after)
+            region, _ = self.within.take(own, state.shared, plan, answer)
+            begun = region.history is not None
+            after = self._opened(after, region) if begun else replace(after, shared=region, step=state.step + 1)
+        else:
+            own = self._task(task, plan.within or spans(state.costs), plan.track)
+            region, _ = self.within.take(own, self._region(own, state, plan.track), plan, answer)
+            tracks = _seen(list(state.tracks), plan)
+            tracks[plan.track] = Track(region, np.inf, state.step)
+            step = state.step + (plan.within is not None)  # what was asked blindly leaves the ends their turns
+            after = replace(after, shared=region, tracks=tuple(tracks), step=step)
+        return after, self._outcome(after, plan, answered=answer is not None)
+
+    def informed(self, task: Task, state: FrontState, answers: Told) -> FrontState:
+        """Take answers from elsewhere into the front and the memory."""
+        for x, y in answers:
             state = self._noted(state, x, y)
-        if plan.kind is Kind.START:
-            if told:
-                first, _ = self.within.tell(self._started(task, state), before.shared, plan, answers)
-                state = self._opened(task, state, first)
-            return replace(state, step=state.step + 1), self._outcome(state, plan)
-        own, region = self._task(task, before, plan.track), self._region(task, before, plan.track)
-        alone = replace(plan, points=plan.points[:1], purposes=plan.purposes[:1])
-        moved, _ = self.within.tell(own, region, alone, answers[:1])
-        others = [pair for pair in told if pair[0] is not plan.points[0]]
-        if others and moved.history is not None:
-            moved = self.within.informed(own, moved, others)
-        tracks = list(state.tracks)
-        for number, promise in plan.promises:
-            tracks[number] = tracks[number]._replace(promise=promise, looked=state.step)
-        tracks[plan.track] = Track(moved, np.inf, state.step)
-        state = replace(state, shared=moved, tracks=tuple(tracks), step=state.step + 1)
-        return state, self._outcome(state, plan)
+        return replace(state, shared=self.within.informed(task, state.shared, answers))
 
     def _noted(self, state: FrontState, x: Vector, y: Vector) -> FrontState:
         """Return the state with one more point and its costs."""
@@ -247,19 +255,20 @@ class FrontSolver:
 
     def _started(self, task: Task, state: FrontState) -> Task:
         """Return the task for the first answer, which makes scale and contest: the costs in units of their sizes."""
-        size = np.abs(state.costs[0])
+        size = np.abs(state.costs[-1])
         wide = np.where(size > 0.0, size, 1.0)
         weights = np.full(len(self.leaders), 1.0 / len(self.leaders))
-        leader = scalarised(self.leaders, self.signs, state.costs[0], wide, weights)
+        leader = scalarised(self.leaders, self.signs, state.costs[-1], wide, weights)
         return replace(task, known=replace(task.known, leader=leader, sense="min"))
 
-    def _opened(self, task: Task, state: FrontState, region: RegionState) -> FrontState:
+    def _opened(self, state: FrontState, region: RegionState) -> FrontState:
         count = len(directions(len(self.leaders), self.weights))
-        return replace(state, shared=region, tracks=(Track(region),) * count)
+        return replace(state, shared=region, tracks=(Track(region),) * count, step=1)
 
-    def _outcome(self, state: FrontState, plan: FrontPlan) -> Outcome:
+    def _outcome(self, state: FrontState, plan: FrontPlan, *, answered: bool) -> Outcome:
+        value = float(state.costs[-1].sum()) if answered else _NAN
         if not state.points:
-            return Outcome(plan.points[0], _NAN, _NAN, _NAN)
+            return Outcome(plan.points[0], value, _NAN, _NAN)
         lowest, wide = spans(state.costs)
         volume = hypervolume((state.costs - lowest) / wide, np.full(lowest.size, _REFERENCE))
         extras = {
@@ -267,9 +276,7 @@ class FrontSolver:
             "front": float(undominated(state.costs).size),
             "hypervolume": volume,
         }
-        x = plan.points[0]
-        value = next((float(c.sum()) for p, c in zip(state.points, state.costs, strict=True) if p is x), _NAN)
-        return Outcome(x, value, _NAN, plan.move.size, extras)
+        return Outcome(plan.points[0], value, _NAN, plan.move.size, extras)
 
     def findings(self, state: FrontState) -> str:
         """Say in plain words what was found out about the followers."""
@@ -279,5 +286,17 @@ class FrontSolver:
 class _Looked(NamedTuple):
     number: int
     promise: float
-    move: Move
-    radius: float
+
+
+def _of_track(plan: Plan, **more: Any) -> FrontPlan:
+    """Return what a trust region proposed as the query of one track."""
+    return FrontPlan(**{name: getattr(plan, name) for name in Proposal.__dataclass_fields__}, **more)
+
+
+def _seen(tracks: list[Track], plan: FrontPlan) -> list[Track]:
+    """Return the tracks with what they promised when this query was planned, unless they were looked at since."""
+    step, seen = plan.since.step, list(tracks)
+    for number, promise in plan.promises:
+        if step >= seen[number].looked:
+            seen[number] = seen[number]._replace(promise=promise, looked=step)
+    return seen

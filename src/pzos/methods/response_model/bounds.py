@@ -60,13 +60,17 @@ class Bounds:
     upper: Vector
     law: ConservedSum | None = None
     rounding: float = 0.0
+    open_below: bool = field(init=False, repr=False)
     open_above: bool = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "open_below", bool(np.isneginf(self.lower).all()))
         object.__setattr__(self, "open_above", bool(np.isposinf(self.upper).all()))
 
     def clip(self, z: Vector) -> tuple[Vector, Vector]:
         """Return z moved into the box, entry by entry, and the derivative of each entry."""
+        if self.open_below and self.open_above:
+            return z, np.ones_like(z)
         if self.rounding == 0.0:
             clipped: Vector = np.minimum(np.maximum(z, self.lower), self.upper)
             return clipped, (clipped == z).astype(np.float64)
@@ -106,7 +110,8 @@ class Bounds:
 
     def touched(self, answers: Matrix) -> bool:
         """Tell whether any answer lies at a bound."""
-        return bool((answers <= self.lower).any() or (answers >= self.upper).any())
+        below = not self.open_below and bool((answers <= self.lower).any())
+        return below or (not self.open_above and bool((answers >= self.upper).any()))
 
 
 def _rounded(z: Vector, lower: Vector, rounding: float) -> tuple[Vector, Vector]:

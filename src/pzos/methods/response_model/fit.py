@@ -11,6 +11,7 @@ from enum import Enum
 
 import numpy as np
 from scipy.linalg import cho_solve, solve_triangular
+from scipy.linalg.lapack import dtrtrs
 
 from pzos.base.types import Matrix, Vector
 from pzos.methods.response_model.bounds import Bounds, ConservedSum, beyond, imputed, precision_of
@@ -29,6 +30,10 @@ _WEIGHTS = (0.1, 0.3, 1.0, 3.0, 10.0)
 _QUADRATIC_WEIGHTS = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 #: By how much, per column of y, a smoother kernel must be more likely.
 _MARGIN = 0.1
+#: So many numbers are held at a time to compare scales.
+_NUMBERS_AT_ONCE = 200_000
+#: So many answers tell the scales of a process under noise.
+_ENOUGH = 120
 #: How many times noise may turn out to be ten times as large as it was seen.
 _DECADES = 4
 _NEAR_LENGTHS = (0.35, 0.6, 1.0, 1.6, 2.8)
@@ -128,7 +133,7 @@ class Fitter:
 
         Without structure every kernel competes; with one the process is only what the structure leaves unexplained.
         """
-        seen, slopes = history.seen_from(centre, self.points)
+        seen, slopes = history.seen_from(centre, self.points if variance == 0.0 else min(self.points, _ENOUGH))
         if shape is Shape.FREE:
             if self.sketch is not None:
                 size = np.sqrt(np.einsum("ij,ij->j", slopes, slopes))
@@ -143,11 +148,12 @@ class Fitter:
         return fit_kernels(seen, slopes, start, variance, (Kernel.KINKED,))
 
     def tune_roughly(self, history: History, centre: int, variance: float) -> Scales:
-        """Return likely scales without structure for little: two kernels, near what the distances suggest."""
+        """Return likely scales without structure for little: two kernels near what distances and noise suggest."""
         seen, slopes = history.seen_from(centre, self.points)
         length = 2.0 * float(np.median(seen.lengths))
-        start = [Scales(length, 1.0, kernel=kernel) for kernel in _UNDER_NOISE]
-        return fit_kernels(seen, slopes, start, variance, _UNDER_NOISE)[0]
+        noise = variance / max(float(np.mean(slopes**2)), 1e-300)
+        start = [Scales(length, 1.0, noise, kernel) for kernel in _UNDER_NOISE]
+        return fit_kernels(seen, slopes, start, variance, _UNDER_NOISE, decades=0)[0]
 
     def _prior(self, shape: Shape, sample: _Sample, start: LinearPrior | None) -> tuple[LinearPrior, _Sample]:
         """Return the linear prior and the sample, latent where answers are at their bounds."""
@@ -221,27 +227,50 @@ def _cholesky(covariance: Matrix) -> Matrix:
     return factor
 
 
-def negative_log_likelihood(
-    geometry: Geometry, residuals: Matrix, scales: Scales, apart: bool = False
-) -> tuple[float, float]:
-    """Return -log p(residuals)/columns up to constants, and the profiled variance of a unit slope.
+def negative_log_likelihoods(
+    geometry: Geometry, residuals: Matrix, candidates: Sequence[Scales], apart: bool = False
+) -> tuple[Vector, Vector]:
+    """Return -log p(residuals)/columns up to constants, and the profiled variance of a unit slope, for each candidate.
 
     The variance is common to all columns, or with ``apart`` one for each (then the mean is returned).
     """
+    residuals = np.asfortranarray(residuals)
+    at_once = max(_NUMBERS_AT_ONCE // geometry.count**2, 1)
+    parts = [candidates[first : first + at_once] for first in range(0, len(candidates), at_once)]
+    scores, variances = zip(*(_likelihoods(geometry, residuals, part, apart) for part in parts), strict=True)
+    return np.concatenate(scores), np.concatenate(variances)
+
+
+def _likelihoods(
+    geometry: Geometry, residuals: Matrix, candidates: Sequence[Scales], apart: bool
+) -> tuple[Vector, Vector]:
+    factors = _all_factors(geometry.covariances(candidates))
+    white = np.array([dtrtrs(factor.T, residuals, trans=1)[0] for factor in factors])
+    columns = np.maximum((white * white).sum(axis=1) / geometry.count, 1e-300)
+    variances: Vector = columns.mean(axis=1)
+    scales = np.log(columns).mean(axis=1) if apart else np.log(variances)
+    logdets = 2.0 * np.log(np.diagonal(factors, axis1=1, axis2=2)).sum(axis=1)
+    scores = 0.5 * (logdets + geometry.count * scales)
+    return np.where(np.isfinite(scores), scores, np.inf), variances
+
+
+def _all_factors(covariances: Matrix) -> Matrix:
+    """Return the lower Cholesky factors of a stack; of NaN where rounding made one indefinite."""
     try:
-        factor = np.linalg.cholesky(geometry.covariance(scales))
+        return _cholesky(covariances)
     except np.linalg.LinAlgError:
-        return float("inf"), float("nan")
-    white = solve_triangular(factor, residuals, lower=True, check_finite=False)
-    variances = np.maximum(np.einsum("ij,ij->j", white, white) / geometry.count, 1e-300)
-    variance = max(float(variances.mean()), 1e-300)
-    scale = float(np.log(variances).mean()) if apart else float(np.log(variance))
-    logdet = 2.0 * float(np.log(np.einsum("ii->i", factor)).sum())
-    return 0.5 * (logdet + geometry.count * scale), variance
+        if len(covariances) == 1:
+            return np.full_like(covariances, np.nan)
+        return np.concatenate([_all_factors(covariance[None]) for covariance in covariances])
 
 
 def fit_kernels(
-    geometry: Geometry, residuals: Matrix, start: Sequence[Scales], variance: float, kernels: Sequence[Kernel]
+    geometry: Geometry,
+    residuals: Matrix,
+    start: Sequence[Scales],
+    variance: float,
+    kernels: Sequence[Kernel],
+    decades: int = _DECADES,
 ) -> tuple[Scales, ...]:
     """Return the scales of largest likelihood for each kernel, the most likely kernel first.
 
@@ -253,13 +282,13 @@ def fit_kernels(
         if residuals.shape[1] == 0:
             return tuple(start) or (Scales(float(np.median(geometry.lengths)), 0.0),)
     begun = {scales.kernel: scales for scales in start}
-    found = {kernel: fit_scales(geometry, residuals, begun.get(kernel), variance, kernel, apart) for kernel in kernels}
-
-    def score(kernel: Kernel) -> float:
-        margin = 0.0 if kernel is Kernel.KINKED else _MARGIN
-        return negative_log_likelihood(geometry, residuals, found[kernel], apart)[0] + margin
-
-    return tuple(found[kernel] for kernel in sorted(kernels, key=score))
+    found = {
+        kernel: fit_scales(geometry, residuals, begun.get(kernel), variance, kernel, apart, decades)
+        for kernel in kernels
+    }
+    scores, _ = negative_log_likelihoods(geometry, residuals, list(found.values()), apart)
+    scores += [0.0 if kernel is Kernel.KINKED else _MARGIN for kernel in found]
+    return tuple(found[kernels[int(row)]] for row in np.argsort(scores, kind="stable"))
 
 
 def fit_scales(
@@ -269,18 +298,18 @@ def fit_scales(
     variance: float,
     kernel: Kernel = Kernel.KINKED,
     apart: bool = False,
+    decades: int = _DECADES,
 ) -> Scales:
     """Return the scales of largest likelihood: a grid without ``start``, else one pass over each number around it.
 
     ``variance`` is the least that noise may have in one entry of one answer, in the units of y; zero for exact
     followers. A pair of answers, or a step in which they jump, may tell too little of it: where answers are clearly
-    more likely with ten times as much, and again, that is taken.
+    more likely with ten times as much, and again (``decades``), that is taken.
     """
     median = float(np.median(geometry.lengths))
 
     def best(candidates: Sequence[Scales]) -> Scales:
-        scored = [negative_log_likelihood(geometry, residuals, scales, apart)[0] for scales in candidates]
-        return candidates[int(np.argmin(scored))]
+        return candidates[int(np.argmin(negative_log_likelihoods(geometry, residuals, candidates, apart)[0]))]
 
     if variance == 0.0:
         return _refined(best, replace(best(_grid(kernel, median, 0.0)) if start is None else start, noise=0.0))
@@ -292,14 +321,14 @@ def fit_scales(
             scales = _refined(best, replace(scales, noise=noise))
             # A process of very short length would explain the noise once more.
             scales = replace(scales, length=max(scales.length, _LENGTHS[0] * median))
-            noise = variance / negative_log_likelihood(geometry, residuals, scales)[1]
+            noise = variance / float(negative_log_likelihoods(geometry, residuals, [scales])[1][0])
             scales = replace(scales, noise=noise, variance=variance)
-        return scales, negative_log_likelihood(geometry, residuals, scales)[0]
+        return scales, float(negative_log_likelihoods(geometry, residuals, [scales])[0][0])
 
     known = start is not None and start.noise > 0.0
     found, score = at_noise(start if known else None, variance)
     rougher = found
-    for _ in range(_DECADES):
+    for _ in range(decades):
         # A small noise may be taken for a process of short length: the next decade may be better where this one is not.
         rougher, rougher_score = at_noise(replace(rougher, noise=10.0 * rougher.noise), 10.0 * rougher.variance)
         if rougher_score < score - _MARGIN:

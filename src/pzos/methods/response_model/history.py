@@ -6,6 +6,7 @@ with three scales gives the covariance of their answers under the response model
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -201,19 +202,29 @@ class Geometry:
 
     def covariance(self, scales: Scales) -> Matrix:
         """Return K, the covariance of the slopes r_j = (y_j - y_c)/d_j up to the common scale (recipe 3b)."""
+        K: Matrix = self.covariances([scales])[0]
+        return K
+
+    def covariances(self, candidates: Sequence[Scales]) -> Matrix:
+        """Return K for each of the scales; those that share kernel and length share most of the work."""
         d = self.lengths
-        K = self.gram.copy()
-        size = scales.weight * scales.length
-        if size > 0.0:
-            between = d[:, None] * d
-            process = scales.kernel.covariance(scales.length, d, self.distances, self.gram * between)
-            process *= scales.weight**2
-            process /= between
-            K += process
-        if scales.noise > 0.0:
-            K += scales.noise * self.centre_share / (d[:, None] * d)
-        diagonal = np.einsum("ii->i", K)
-        diagonal += scales.noise * self.shares / d**2 + _JITTER + 1e-14 * (size / d) ** 2
+        between = d[:, None] * d
+        K, processes = np.empty((len(candidates), d.size, d.size)), dict[tuple[Kernel, float], Matrix]()
+        for row, scales in zip(K, candidates, strict=True):
+            size, kind = scales.weight * scales.length, (scales.kernel, scales.length)
+            if size > 0.0 and kind not in processes:
+                process = scales.kernel.covariance(scales.length, d, self.distances, self.gram * between)
+                process /= between
+                processes[kind] = process
+            if size > 0.0:
+                np.multiply(processes[kind], scales.weight**2, out=row)
+                row += self.gram
+            else:
+                row[...] = self.gram
+            if scales.noise > 0.0:
+                row += (scales.noise * self.centre_share) / between
+            diagonal = np.einsum("ii->i", row)
+            diagonal += scales.noise * self.shares / d**2 + _JITTER + 1e-14 * (size / d) ** 2
         return K
 
 

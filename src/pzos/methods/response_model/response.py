@@ -14,7 +14,8 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import cho_solve, solve_triangular
+from scipy.linalg import solve_triangular
+from scipy.linalg.lapack import dpotrs
 
 from pzos.base.types import Matrix, Vector
 from pzos.methods.response_model.bounds import Bounds
@@ -28,7 +29,7 @@ _NONE: Vector = np.zeros(0)
 class _Covariances(NamedTuple):
     """Of the answer at c + s with every answer told, and what their gradients are made of.
 
-    The gradient of sum_j w_j k_j is  sum_j w_j (1 + near_j) o_j - (sum_j w_j near_j - around sum_j w_j) s.
+    The gradient of sum_j w_j k_j is  sum_j w_j (1 + near_j) o_j - (sum_j w_j (near_j - around)) s.
     """
 
     values: Vector
@@ -41,10 +42,9 @@ class _Covariances(NamedTuple):
         if self.near.size == 0:
             plain: Vector = weights @ offsets
             return plain
-        near = self.near * weights
-        total: Vector = (weights + near) @ offsets
+        total: Vector = (weights * (1.0 + self.near)) @ offsets
         if self.radial:
-            total = total - (near.sum(axis=-1) - self.around * weights.sum(axis=-1))[..., None] * s
+            total -= (weights @ (self.near - self.around))[..., None] * s
         return total
 
 
@@ -119,7 +119,7 @@ class ResponseModel:
             return variance, gradient / self.geometry.sizes
         covariances = self._covariances(s)
         scaled = covariances.values / self.geometry.lengths
-        known = cho_solve((self.factor, True), scaled, check_finite=False)
+        known = dpotrs(self.factor.T, scaled)[0]
         variance -= float(scaled @ known)
         if variance <= 0.0:
             return 0.0, np.zeros_like(s)
@@ -160,19 +160,17 @@ class ResponseModel:
             return _Covariances(inner, _NONE, 0.0, False)
         if scales.kernel is Kernel.QUADRATIC:
             return _Covariances(inner + (0.5 * strength) * inner**2, strength * inner, 0.0, False)
-        squared = float(s @ s)
-        scaled = self.squares - 2.0 * inner
-        scaled += squared
+        scaled = np.zeros(inner.size + 1)  # distances from all points told, the centre last
+        np.subtract(self.squares, 2.0 * inner, out=scaled[:-1])
+        scaled += s @ s
         scaled = np.sqrt(np.maximum(scaled, 0.0, out=scaled), out=scaled)
         scaled /= length
-        centre = np.array(np.sqrt(squared) / length)
         process, near = scales.kernel.correlation_and_steepness(scaled)
-        at_centre, around = scales.kernel.correlation_and_steepness(centre)
-        process += (1.0 - float(at_centre)) - self.anchored
-        process *= strength * length**2
-        process += inner
+        values = process[:-1] + ((1.0 - process[-1]) - self.anchored)
+        values *= strength * length**2
+        values += inner
         near *= strength
-        return _Covariances(process, near, strength * float(around), True)
+        return _Covariances(values, near[:-1], float(near[-1]), True)
 
     def _prior_variance(self, s: Vector) -> tuple[float, Vector]:
         """Return the variance at c + s before any answer, and its gradient."""
@@ -183,9 +181,9 @@ class ResponseModel:
             variance += 0.5 * strength * squared**2
             along += 2.0 * strength * squared
         elif strength > 0.0:
-            centre = np.array(np.sqrt(squared) / length)
-            variance += 2.0 * strength * length**2 * (1.0 - float(self.scales.kernel.correlation(centre)))
-            along += 2.0 * strength * float(self.scales.kernel.steepness(centre))
+            at_centre, around = self.scales.kernel.correlation_and_steepness(np.array(np.sqrt(squared) / length))
+            variance += 2.0 * strength * length**2 * (1.0 - float(at_centre))
+            along += 2.0 * strength * float(around)
         return variance, along * s
 
 

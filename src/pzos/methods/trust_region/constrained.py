@@ -33,7 +33,7 @@ from pzos.methods.trust_region.elastic import (
     multipliers_at,
 )
 from pzos.methods.trust_region.judging import findings
-from pzos.methods.trust_region.solver import HOPE, CompositeTrustRegion
+from pzos.methods.trust_region.solver import HOPE, CompositeTrustRegion, Query, negligible
 from pzos.methods.trust_region.state import Kind, RegionState, TrialPlan, models
 from pzos.methods.trust_region.subproblem import Move
 from pzos.problem.outcomes import RISK, SPANNED, Outcomes
@@ -43,7 +43,7 @@ _Judged = Callable[[Task, RegionState, Plan, Answers], tuple[RegionState, Outcom
 _REGION = instance_of(CompositeTrustRegion, "a CompositeTrustRegion", "try CompositeTrustRegion()")
 #: The least price of a violation; a price that turns out needless is halved from step to step.
 _LEAST_PRICE = 1.0
-#: The share of the promise that is not given up for hope.
+#: The share of the promise that is given up neither for hope nor for margins.
 _WORTH = 0.25
 #: So many deviations are believed before any was seen, so much is forgotten from trial to trial, and one that is larger
 #: counts as this.
@@ -118,6 +118,20 @@ class _OnMerit(CompositeTrustRegion):
         on = OnModel(task.problem, task.outcomes, task.scales, model)
         region = looking.region_of(task, state, radius)
         return elastic_move(on, region, max(_LEAST_PRICE, 0.5 * task.mu), self.iterations, task.quantile)
+
+    def _query(self, task: Task, state: RegionState, model: ResponseModel) -> Query:
+        """Return what the trust region would ask; but the minimiser without margins where they leave too little of it.
+
+        That query may well violate a constraint, and tells how it runs just where the next trial has to keep it.
+        """
+        query = CompositeTrustRegion._query(self, task, state, model)
+        move = query.move
+        if query.kind not in (Kind.TRIAL, Kind.PROBE) or not isinstance(move, ElasticMove):
+            return query
+        worth = move.bold.predicted > negligible(state) and not state.knows(move.bold.x)
+        if worth and move.predicted < _WORTH * move.bold.predicted:
+            return query._replace(kind=Kind.EXPLORE, point=move.bold.x)
+        return query
 
     def _hopeful(self, task: Task, state: RegionState, model: ResponseModel, move: Move, doubt: float) -> Move:
         if not isinstance(task, MeritTask) or not isinstance(move, ElasticMove):

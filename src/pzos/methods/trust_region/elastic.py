@@ -12,7 +12,7 @@ nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -59,6 +59,7 @@ class ElasticMove(Move):
 
     ``kept`` says whether the constraints hold there on the model with their margins, ``foreseen`` is what the model
     says of them and ``deviations`` how far that may be off, in their scales; ``multipliers`` are the problem's own.
+    ``bold`` is the move without margins.
     """
 
     mu: float
@@ -66,6 +67,7 @@ class ElasticMove(Move):
     foreseen: Vector
     deviations: Vector
     multipliers: Vector
+    bold: Move
 
 
 def merit_of(known: Known, outcomes: Outcomes, scales: Scales, mu: float) -> Leader:
@@ -200,13 +202,14 @@ def hopeful_move(
     Hope is for the cost; the constraints keep their margins.
     """
     search = _Search(on, region, iterations, hope)
-    return _kept_apart(on, search, move.mu, (start, 0.0), quantile)
+    return replace(_kept_apart(on, search, move.mu, (start, 0.0), quantile), bold=move.bold)
 
 
 def _kept_apart(on: OnModel, search: _Search, mu: float, found: tuple[Vector, float], quantile: float) -> ElasticMove:
     """Solve once more, with the margins of what was found."""
     x, t = found
     mark = on.merit(search.region.centre, mu)
+    bold = Move(x, mark - on.merit(x, mu), search.region.size(x))
     if on.model.variances.size:
         squared = on.slopes(x, range(len(on.outcomes)))[1] ** 2
         process = squared @ np.maximum(on.model.variances, 0.0)
@@ -226,7 +229,7 @@ def _kept_apart(on: OnModel, search: _Search, mu: float, found: tuple[Vector, fl
         size = max(size, _TELLING * search.region.radius)
     excess, deviations = on.at(x).excess, on.deviations(x)
     kept = bool(on.model.variances.size) and bool((excess + quantile * deviations <= KEPT).all())
-    return ElasticMove(x, predicted, size, mu, kept, excess, deviations, multipliers_at(on, x))
+    return ElasticMove(x, predicted, size, mu, kept, excess, deviations, multipliers_at(on, x), bold)
 
 
 class _Search:

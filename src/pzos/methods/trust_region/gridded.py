@@ -18,8 +18,9 @@ import numpy as np
 from pzos.base.keys import Role
 from pzos.base.types import Vector
 from pzos.methods.solver import Task
+from pzos.methods.trust_region.descent import Objective
 from pzos.methods.trust_region.state import RegionState
-from pzos.methods.trust_region.subproblem import Move, Objective, Region, minimise
+from pzos.methods.trust_region.subproblem import Move, Region, minimise
 from pzos.problem.grid import Grid
 from pzos.problem.intersections import Intersection
 from pzos.problem.sets import Box

@@ -13,8 +13,9 @@ from pzos.base.keys import Role
 from pzos.base.types import Matrix, Vector
 from pzos.methods.response_model.response import ResponseModel
 from pzos.methods.solver import Task
+from pzos.methods.trust_region.descent import Objective
 from pzos.methods.trust_region.state import RegionState, wide_model
-from pzos.methods.trust_region.subproblem import Move, Objective, Region, bounds_of, minimise, on_model
+from pzos.methods.trust_region.subproblem import Move, Region, bounds_of, minimise, on_model
 
 #: The promise of known directions that an unknown one must outweigh, and how near it is asked, in trust radii.
 _OUTWEIGHS, _NEAR = 0.3, 0.2
@@ -68,6 +69,16 @@ def half_as_far(task: Task, state: RegionState) -> Vector | None:
         return None
     together = bool((history.points[1] > state.x).all())
     return task.known.domain.project(0.5 * (state.x + history.points[1])) if together else None
+
+
+def along_first_move(state: RegionState) -> bool:
+    """Tell whether only the line was asked along which all decisions were moved together first.
+
+    What fails on it says nothing about how far any other direction leads.
+    """
+    ways = (state.past.points - state.past.points[0]) / state.past.sizes
+    uneven = np.ptp(ways, axis=1) > 1e-9 * np.abs(ways).max()
+    return state.x.size > 1 and not uneven.any()
 
 
 def anywhere(task: Task, state: RegionState) -> Vector:

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from itertools import islice
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -62,6 +64,8 @@ _CERTIFIED_SHARE = 0.01
 #: How many trust radii from the best known point the model is believed where no query will tell.
 _REGIONS = 4
 _POSITIVE = positive("or leave it out").or_none()
+#: So many workers are few; twice as many are slow if one batch gains no more than this share of all that was gained.
+_FEW_WORKERS, _SLOW = 8, 0.01
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +124,20 @@ class CompositeTrustRegion:
     @one_blas_thread()
     def ask(self, task: Task, state: RegionState) -> Plan:
         """Plan one query, or a batch of them."""
-        return self.planned(task, state) if self.batch == 1 else proposing.together(self, task, state, self.batch)
+        if self.batch == 1:
+            return self.planned(task, state)
+        second = state.few if state.slow else None
+        own = self.batch if second is None else self.batch - _FEW_WORKERS
+        plans = list(islice(proposing.proposals(self, task, state, ()), own))
+        if second is not None:
+            others = islice(proposing.proposals(self._few, task, second, ()), _FEW_WORKERS)
+            plans += [replace(plan, second=True) for plan in others]
+        return proposing.together(plans)
+
+    @property
+    def _few(self) -> CompositeTrustRegion:
+        """Return the method as few workers would use it."""
+        return replace(self, batch=_FEW_WORKERS)
 
     @one_blas_thread()
     def propose(self, task: Task, state: RegionState, pending: Sequence[Plan]) -> Plan:
@@ -161,38 +178,38 @@ class CompositeTrustRegion:
     def _asked_again(self, task: Task, state: RegionState, kind: Kind, x: Vector) -> TrialPlan:
         return TrialPlan((looking.beside(task, state, x),), (kind.purpose,), kind)
 
-    def _on_grid(self, task: Task, state: RegionState, model: ResponseModel, grid: Grid, query: _Query) -> _Query:
+    def _on_grid(self, task: Task, state: RegionState, model: ResponseModel, grid: Grid, query: Query) -> Query:
         """Return the query as a point of the grid; where the model's minimiser was meant, the best one on the model."""
         if query.kind not in (Kind.TRIAL, Kind.PROBE) or query.move is NO_MOVE:
             return query._replace(point=untold_near(task, state, grid, query.point))
         objective = on_model(task.known.leader, task.known.sign, model)
         region = looking.region_of(task, state)
         move, promises = trial_on_grid(task, state, grid, objective, region, query.move, self.iterations)
-        return _Query(Kind.TRIAL if promises else Kind.PROBE, move.x, move)
+        return Query(Kind.TRIAL if promises else Kind.PROBE, move.x, move)
 
-    def _query(self, task: Task, state: RegionState, model: ResponseModel) -> _Query:
+    def _query(self, task: Task, state: RegionState, model: ResponseModel) -> Query:
         """Return what the next query is for, and where: most often the minimiser of the model."""
         if model.factor is not None and looking.looks_far(task, state):
-            return _Query(Kind.LOOK, looking.far_look(task, state, self.points))
+            return Query(Kind.LOOK, looking.far_look(task, state, self.points))
         halved = looking.half_as_far(task, state)
         if halved is not None:
-            return _Query(Kind.PROBE, halved)
+            return Query(Kind.PROBE, halved)
         move = self.move_within(task, state, model, state.radius)
         group = grouping.grouped(task, state, model) if grouping.due(state, move) else None
         if group is not None:
-            return _Query(Kind.GROUP, group.point, move, group)
+            return Query(Kind.GROUP, group.point, move, group)
         doubt = looking.doubt_of(task, state, model)
         free = state.shapes[0] is Shape.FREE and state.unstructured
         unseen = looking.unseen_direction(task, state, model, move, doubt) if free else None
         if unseen is not None:
-            return _Query(Kind.EXPLORE, looking.explore(task, state, model, unseen), move)
-        if move.predicted <= _negligible(state) or move.size < 1e-9 * state.scale:
-            return _Query(Kind.PROBE, looking.probe(task, state, model, 0), move)
+            return Query(Kind.EXPLORE, looking.explore(task, state, model, unseen), move)
+        if move.predicted <= negligible(state) or move.size < 1e-9 * state.scale:
+            return Query(Kind.PROBE, looking.probe(task, state, model, 0), move)
         if state.rough and state.step % 2 and (move.predicted < state.slack or (state.jumps > 0.0 and state.losses)):
-            return _Query(Kind.SURVEY, looking.survey(task, state, move.x), move)
+            return Query(Kind.SURVEY, looking.survey(task, state, move.x), move)
         if free and not state.rough and state.past.count > task.known.dimension and doubt > 0.0:
             move = self._hopeful(task, state, model, move, doubt)
-        return _Query(Kind.TRIAL, move.x, move)
+        return Query(Kind.TRIAL, move.x, move)
 
     def move_within(self, task: Task, state: RegionState, model: ResponseModel, radius: float) -> Move:
         """Return the minimiser of the model within this radius of the centre."""
@@ -204,7 +221,7 @@ class CompositeTrustRegion:
             rounded = on_model(known.leader, known.sign, model.rounded(corner))
             start = minimise(rounded, region, self.iterations).x
             move = minimise(objective, region, max(self.iterations // 3, 1), start)
-            if move.predicted > _negligible(state):
+            if move.predicted > negligible(state):
                 return move
         return minimise(objective, region, self.iterations)
 
@@ -230,14 +247,38 @@ class CompositeTrustRegion:
     def tell(self, task: Task, state: RegionState, plan: Plan, answers: Answers) -> tuple[RegionState, Outcome]:
         """Take the answers into the history, judge the step, and move if F is lower there."""
         if isinstance(plan, proposing.Together):
-            return proposing.told_together(self, task, state, plan, answers)
+            moved, outcome = proposing.told_together(partial(self.take, task), task.known.sign, state, plan, answers)
+            return self._as_few(task, state, moved, plan, answers), outcome
         told = [(x, y) for x, y in zip(plan.points, answers, strict=True) if y is not None]
         return self.concluded(task, state, of_kind(TrialPlan, plan), told)
 
     @one_blas_thread()
     def take(self, task: Task, state: RegionState, plan: Plan, answer: Vector | None) -> tuple[RegionState, Outcome]:
         """Take the answer to a query that was proposed, in any order."""
-        return proposing.taken(self, task, state, of_kind(proposing.Proposal, plan), answer)
+        plan = of_kind(proposing.Proposal, plan)
+        if not plan.second or state.few is None:
+            return proposing.taken(self, task, state, plan, answer)
+        few, outcome = proposing.taken(self._few, task, state.few, plan, answer)
+        moved = state if answer is None else self.informed(task, state, [(plan.points[0], answer)])
+        if moved.x is not state.x:  # lower than all that was found here: go on there, as far as they would
+            moved = replace(moved, radius=max(moved.radius, few.radius), flat=0, settled=False)
+        return replace(moved, few=few), outcome
+
+    def _as_few(
+        self, task: Task, before: RegionState, state: RegionState, plan: proposing.Together, answers: Answers
+    ) -> RegionState:
+        """Note where few workers would stand, so that many are not stuck where few are not.
+
+        They have the first queries of the first batch in common; few go on with theirs once all together gain little.
+        """
+        if self.batch < 2 * _FEW_WORKERS or state.history is None or task.known.outcomes is not None:
+            return state
+        if before.history is None:
+            first = proposing.together(plan.proposals[:_FEW_WORKERS])
+            few, _ = self._few.tell(task, before, first, answers[:_FEW_WORKERS])
+            return replace(state, few=few)
+        gain, gained = before.value - state.value, state.first - state.value
+        return state if state.few is None else replace(state, slow=state.slow or abs(gain) <= _SLOW * abs(gained))
 
     def concluded(self, task: Task, state: RegionState, plan: TrialPlan, told: Told) -> tuple[RegionState, Outcome]:
         """Return what follows from an answer that came in turn, or from none."""
@@ -341,13 +382,15 @@ class CompositeTrustRegion:
         return findings(state)
 
 
-class _Query(NamedTuple):
+class Query(NamedTuple):
+    """What the next query is for, where it lies, and the move it stands for."""
+
     kind: Kind
     point: Vector
     move: Move = NO_MOVE
     group: Grouped | None = None
 
 
-def _negligible(state: RegionState) -> float:
+def negligible(state: RegionState) -> float:
     """Return the promise below which a minimiser of the model is not worth a query."""
     return max(_NEGLIGIBLE * max(abs(state.value), 1e-3 * abs(state.first - state.value)), state.least_gain)

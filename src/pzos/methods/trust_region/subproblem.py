@@ -2,9 +2,10 @@
 
     min over x of  f(x, M(x))   subject to   |x - c|_inf <= D,  x in X
 
-Exact gradients, no queries. Boxes go to L-BFGS-B, polyhedra to SLSQP; any other set to spectral projected gradients,
-with projections onto its intersection with the trust region (:mod:`pzos.problem.projections`). The first radius D
-comes from the set, x0 and the known f; no scale is asked of the user.
+Exact gradients, no queries. Boxes go to quasi-Newton steps (:mod:`pzos.methods.trust_region.descent`), polyhedra to
+SLSQP; any other set to spectral projected gradients, with projections onto its intersection with the trust region
+(:mod:`pzos.problem.projections`). The first radius D comes from the set, x0 and the known f; no scale is asked of the
+user.
 """
 
 from __future__ import annotations
@@ -16,21 +17,19 @@ from typing import Protocol
 import numpy as np
 
 from pzos.base.types import Vector
+from pzos.methods.trust_region.descent import Objective, descend
 from pzos.problem.leader import Leader
 from pzos.problem.projections import project_near
 from pzos.problem.sets import Box, Domain, Nonnegative, Whole, linear_form
 
 _GROWTH = 4.0
 _TRIES = 12
-#: Projected gradients take more iterations than L-BFGS-B; they may rise, above the lowest of so many.
+#: Projected gradients take more iterations than quasi-Newton steps; they may rise, above the lowest of so many.
 _PROJECTED, _WORST_OF = 4, 6
 #: Up to this many decisions the curvature of f is measured one by one.
 _MOST_MEASURED = 2000
 #: Up to this many decisions a polyhedron goes to SLSQP, whose steps cost their third power.
 _MOST_BY_SLSQP = 60
-
-
-Objective = Callable[[Vector], tuple[float, Vector]]
 
 
 class Pullable(Protocol):
@@ -117,11 +116,9 @@ class Region:
 def minimise(objective: Objective, region: Region, iterations: int, start: Vector | None = None) -> Move:
     """Return the best point found in the region, searching from ``start`` (else the centre).
 
-    Boxes go to L-BFGS-B, in radii from the centre and in units of the steepest slope there: nothing depends on the
-    units of x or of f.
+    In a box x is in radii from the centre and f in units of the steepest slope there: nothing depends on the units of
+    x or of f.
     """
-    from scipy.optimize import Bounds, minimize
-
     here, slope = objective(region.centre)
     centre, reach = region.centre, region.radius * region.sizes
     bounds = bounds_of(region.domain, centre.size)
@@ -132,20 +129,19 @@ def minimise(objective: Objective, region: Region, iterations: int, start: Vecto
         )
         return Move(x, here - value, region.size(x))
     unit = float(np.abs(slope * reach).max()) or 1.0
+    per_unit = reach / unit
 
     def scaled(u: Vector) -> tuple[float, Vector]:
         value, gradient = objective(centre + u * reach)
-        return (value - here) / unit, gradient * (reach / unit)
+        return (value - here) / unit, gradient * per_unit
 
     lower = np.maximum((bounds[0] - centre) / reach, -1.0)
     upper = np.minimum((bounds[1] - centre) / reach, 1.0)
-    found = minimize(
-        scaled, np.minimum(np.maximum((begin - centre) / reach, lower), upper), jac=True, method="L-BFGS-B",
-        bounds=Bounds(lower, upper),
-        options={"maxiter": iterations, "maxfun": iterations + 2, "ftol": 1e-14, "gtol": 1e-12},
-    )  # fmt: skip
-    x = np.minimum(np.maximum(centre + found.x * reach, bounds[0]), bounds[1])
-    return Move(x, -float(found.fun) * unit, region.size(x))
+    at_start = np.minimum(np.maximum((begin - centre) / reach, lower), upper)
+    known = (0.0, slope * per_unit) if start is None else scaled(at_start)
+    found, value = descend(scaled, at_start, known, lower, upper, iterations)
+    x = np.minimum(np.maximum(centre + found * reach, bounds[0]), bounds[1])
+    return Move(x, -value * unit, region.size(x))
 
 
 def _in_polyhedron(

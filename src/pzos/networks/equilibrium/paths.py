@@ -19,13 +19,12 @@ import numpy.typing as npt
 
 from pzos.base.types import Matrix, Vector
 from pzos.games._compile import compiled, inlined
-from pzos.networks.equilibrium.trees import Graph, Long, Short, TreeSpace, grow_tree, mend_tree, tree_space
+from pzos.networks.equilibrium.trees import Graph, Long, Short, grow_tree, tree_space
 from pzos.networks.latency import FLOW, SLOPE, TIME, Law, latency
 
 Pool = npt.NDArray[np.uint16] | npt.NDArray[np.uint32]
 
 _SAME = 4e-16
-_ROOM = 256  # links per pair that a pool is made for; memory that is never touched costs nothing
 _KEEP = 1e-4  # empty paths this close to the shortest stay: many are wanted again in the next round
 
 
@@ -148,19 +147,19 @@ def trace(
 
 
 @compiled
-def _list_anew(
+def list_anew(
     low: int, high: int, origin: int, used: int, trips: Trips, graph: Graph, fixed: Vector, state: Matrix,
-    old: Paths, new: Paths, space: TreeSpace, choice: Long
+    old: Paths, new: Paths, distance: Vector, into: Short, choice: Long, several: int
 ) -> tuple[int, float, int]:  # fmt: skip
-    """Carry the used paths of the pairs of one group over, add missing shortest ones.
+    """Carry the used paths of the pairs of one group over, add missing shortest ones, out of its tree.
 
-    Returns the number of paths listed, the excess cost found, and the number of pairs with several paths, which are
-    written into ``choice``.
+    Returns the number of paths listed, the excess cost found, and ``several`` plus the number of pairs with several
+    paths, which are written into ``choice`` from there.
     """
     old_first, old_start, old_stop, _, old_flow, old_fixed, _ = old
     first, start, stop, pool, flow, path_fixed, filled = new
-    tail, into, distance, destination = graph.tail, space.into, space.distance, trips.destination
-    excess, several, slack, end = 0.0, 0, _SAME * tail.size, filled[0]
+    tail, destination = graph.tail, trips.destination
+    excess, slack, end = 0.0, _SAME * tail.size, filled[0]
     for pair in range(low, high):
         shortest, cheapest = distance[destination[pair]], np.inf
         for path in range(old_first[pair], old_first[pair + 1]):
@@ -310,6 +309,22 @@ def sweep(pairs: Long, paths: Paths, tolerance: float, law: Law, state: Matrix, 
 
 
 @compiled
+def excess_of_known(pairs: Long, paths: Paths, state: Matrix) -> float:
+    """Return what the flow of the listed pairs pays above the cheapest of their known paths."""
+    first, start, stop, pool, flow, fixed, _ = paths
+    excess = 0.0
+    for pair in pairs:
+        cheapest, paid, demand = np.inf, 0.0, 0.0
+        for path in range(first[pair], first[pair + 1]):
+            price = along(start[path], stop[path], pool, state, TIME) + fixed[path]
+            cheapest = min(cheapest, price)
+            paid += flow[path] * price
+            demand += flow[path]
+        excess += paid - demand * cheapest
+    return excess
+
+
+@compiled
 def pairs_with_choice(paths: Paths) -> Long:
     """Return the numbers of the pairs that have more than one path."""
     first = paths.first
@@ -320,74 +335,6 @@ def pairs_with_choice(paths: Paths) -> Long:
             found[count] = pair
             count += 1
     return found[:count].copy()
-
-
-# ---- rounds ----------------------------------------------------------------------------------------------------------
-
-
-class Trees(NamedTuple):
-    """The tree of each group as it was last shortest: ``size`` of its ``links`` in an order from the origin."""
-
-    links: npt.NDArray[np.int32]
-    size: Long
-
-
-@compiled
-def price(
-    graph: Graph, trips: Trips, fixed: Matrix, cost: Matrix, state: Matrix, potential: Matrix, old: Paths,
-    trees: Trees, space: TreeSpace, law: Law, marks: Marks, mend: bool, shift: float
-) -> tuple[Paths, float]:  # fmt: skip
-    """One round of column generation.
-
-    ``cost`` holds one row per class; trees are mended if ``mend``, where no cost may be negative. Returns the path
-    sets with the empty paths dropped that are far from shortest and the missing shortest paths added with no flow, and
-    the total excess cost. With ``shift`` < 0 nothing moves, and the excess is the numerator of the relative gap;
-    otherwise each origin's flow is shifted as soon as its paths are known (differences below ``shift`` times the cost
-    apart), and the next origin meets the costs that this leaves.
-    """
-    pairs, longest = trips.demand.size, graph.first_out.size
-    new = no_paths(pairs, old.first[pairs] + pairs, old.pool)
-    new.filled[0] = old.filled[0]
-    choice = np.empty(pairs, np.int64)
-    used, excess = 0, 0.0
-    for group in range(trips.origin.size):
-        kind, origin = trips.group_class[group], trips.origin[group]
-        if shift >= 0.0:
-            for link in range(state.shape[0]):
-                cost[kind, link] = state[link, TIME] + fixed[kind, link]
-        if mend:
-            mend_tree(origin, graph, cost[kind], trees.links[group], trees.size[group], space)
-        else:
-            grow_tree(origin, graph, cost[kind], potential[kind], space)
-        low, high = trips.first[group], trips.first[group + 1]
-        new, old = with_room(new, used, old, old.first[low], (high - low) * longest)
-        used, more, several = _list_anew(
-            low, high, origin, used, trips, graph, fixed[kind], state, old, new, space, choice
-        )
-        excess += more
-        if shift >= 0.0:
-            sweep(choice[:several], new, shift, law, state, marks)
-    return new, excess
-
-
-def nothing_known(graph: Graph, trips: Trips) -> tuple[Paths, Trees]:
-    """Return empty path sets and trees, from which the solver starts cold."""
-    groups, nodes = trips.origin.size, graph.first_out.size - 1
-    kind = np.uint16 if graph.head.size <= np.iinfo(np.uint16).max else np.uint32
-    pool: Any = np.empty(_ROOM * trips.demand.size + nodes, kind)
-    trees = Trees(np.empty((groups, nodes), np.int32), np.zeros(groups, np.int64))
-    return no_paths(trips.demand.size, 0, pool), trees
-
-
-def known_from(paths: Paths, trees: Trees, trips: Trips, fixed: Matrix) -> tuple[Paths, Trees]:
-    """Return copies of path sets with their flow, priced by other ``fixed`` costs, and of trees: a warm start."""
-    count, filled = int(paths.first[-1]), int(paths.filled[0])
-    pool = np.empty_like(paths.pool)
-    pool[:filled] = paths.pool[:filled]
-    start, stop, flow = (paths.start[:count].copy(), paths.stop[:count].copy(), paths.flow[:count].copy())
-    again = Paths(paths.first.copy(), start, stop, pool, flow, np.empty(count), paths.filled.copy())
-    price_fixed(trips, again, fixed)
-    return again, Trees(trees.links.copy(), trees.size.copy())
 
 
 @compiled

@@ -6,30 +6,18 @@ tolls and that reference alone, the same bits everywhere.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from pzos.base.types import Matrix
-from pzos.games._compile import compiled
+from pzos.games._compile import compiled, shared
+from pzos.networks.equilibrium.crew import Crew
 from pzos.networks.equilibrium.newton import newton_step
-from pzos.networks.equilibrium.paths import (
-    Marks,
-    Paths,
-    Pool,
-    Trees,
-    Trips,
-    add_up,
-    new_marks,
-    no_paths,
-    pairs_with_choice,
-    price,
-    sweep,
-    trace,
-    with_room,
-)
-from pzos.networks.equilibrium.trees import Graph, Short, TreeSpace, find_potential, grow_tree, tree_space
-from pzos.networks.latency import FLOW, TIME, Law, refresh
+from pzos.networks.equilibrium.paths import Marks, Paths, Trips, add_up, excess_of_known, pairs_with_choice, sweep
+from pzos.networks.equilibrium.rounds import Field, Trees, load, new_field, price
+from pzos.networks.equilibrium.trees import Graph, Short, find_potential
+from pzos.networks.latency import TIME, Law, refresh
 
 CONVERGED, TIRED, CYCLE = 0, 1, 2
 """How a run ended: at the gap asked for, without getting further, at a cycle of negative cost."""
@@ -74,40 +62,6 @@ class Equilibration(NamedTuple):
 
 
 @compiled
-def _load(
-    graph: Graph, trips: Trips, fixed: Matrix, law: Law, state: Matrix, pool: Pool, trees: Trees, space: TreeSpace
-) -> Paths:
-    """Put each pair on its shortest path, origin after origin, at the times the earlier origins have left.
-
-    Costs below zero count as zero here: at free flow a subsidy may make a cycle negative that traffic then closes.
-    """
-    tail, into, longest, pairs = graph.tail, space.into, graph.first_out.size, trips.demand.size
-    paths = no_paths(pairs, pairs, pool)
-    still, cost = np.zeros(longest - 1), np.empty(tail.size)
-    for group in range(trips.origin.size):
-        extra, origin = fixed[trips.group_class[group]], trips.origin[group]
-        for link in range(tail.size):
-            cost[link] = max(state[link, TIME] + extra[link], 0.0)
-        trees.size[group] = grow_tree(origin, graph, cost, still, space)
-        for k in range(trees.size[group]):
-            trees.links[group, k] = space.order[k]
-        low, high = trips.first[group], trips.first[group + 1]
-        paths, _ = with_room(paths, low, paths, pairs, (high - low) * longest)
-        first, start, stop, pool, path_flow, path_fixed, filled = paths
-        end = filled[0]
-        for pair in range(low, high):
-            demand = trips.demand[pair]
-            start[pair] = end
-            end, path_fixed[pair] = trace(origin, trips.destination[pair], tail, into, extra, end, pool)
-            path_flow[pair], stop[pair], first[pair + 1] = demand, end, pair + 1
-            for k in range(start[pair], end):
-                state[pool[k], FLOW] += demand
-        filled[0] = end
-        refresh(law, state)
-    return paths
-
-
-@compiled
 def _total_cost(paths: Paths, trips: Trips, cost: Matrix) -> float:
     """Return the sum over travellers of |cost| of every link they use: the denominator of the relative gap."""
     first, start, stop, pool, flow, _, _ = paths
@@ -120,6 +74,20 @@ def _total_cost(paths: Paths, trips: Trips, cost: Matrix) -> float:
                 length += abs(of_class[pool[k]])
             total += length * flow[path]
     return total
+
+
+@compiled
+def _known_gap(paths: Paths, field: Field, law: Law) -> float:
+    """Return a lower bound of the relative gap, from the known paths alone, and set the links to their flow."""
+    trips, fixed, state = field.trips, field.fixed, field.state
+    add_up(paths, state)
+    refresh(law, state)
+    cost = np.empty_like(field.cost)
+    for kind in range(fixed.shape[0]):
+        cost[kind] = state[:, TIME] + fixed[kind]
+    total = _total_cost(paths, trips, cost)
+    excess = excess_of_known(pairs_with_choice(paths), paths, state)
+    return max(excess / total, 0.0) if total > 0.0 else 0.0
 
 
 @compiled
@@ -165,36 +133,29 @@ def _link_costs(
     return found_kind, found_node
 
 
-@compiled
-def equilibrate(
-    graph: Graph, trips: Trips, fixed: Matrix, law: Law, target: float, effort: Effort, paths: Paths, trees: Trees
-) -> Equilibration:
-    """Compute the user equilibrium to the relative gap ``target``, from ``paths`` with their flow, or from none.
-
-    The gap is that of a round in which nothing moves, at link flows added up from the path flows and frozen costs; the
-    returned flows are those at which it was measured. ``paths`` and ``trees`` are overwritten.
-    """
-    nodes, links = graph.first_out.size - 1, graph.head.size
-    space, marks, state = tree_space(nodes), new_marks(links), np.zeros((links, 3))
-    cost, potential = np.zeros((fixed.shape[0], links)), np.zeros((fixed.shape[0], nodes))
-    into = np.empty(nodes, np.int32)
-    refresh(law, state)
+@shared
+def _equilibrate(
+    graph: Graph, trips: Trips, fixed: Matrix, law: Law, target: float, effort: Effort, paths: Paths, trees: Trees,
+    crew: Any
+) -> Equilibration:  # fmt: skip
+    """As `equilibrate`, with ``crew`` None in compiled code."""
+    field = new_field(graph, trips, law, fixed, trees)
+    state, cost, marks, into = field.state, field.cost, field.marks, np.empty(graph.first_out.size - 1, np.int32)
     plain = fixed.min() >= 0.0 and state[:, TIME].min() >= 0.0  # else costs need potentials, which fit frozen ones only
-    gap = 0.0  # unknown: measure first
+    gap = np.inf
     if paths.flow.size == 0:
-        paths = _load(graph, trips, fixed, law, state, paths.pool, trees, space)
-        gap = np.inf
+        paths = load(field, law, paths.pool, crew)
+    elif _known_gap(paths, field, law) <= target:
+        gap = 0.0  # as far as is known: measure first, or else shift while paths are found
     halved, since, number = np.inf, 0, 0
     while True:
         add_up(paths, state)
         refresh(law, state)
-        kind, node = _link_costs(graph, fixed, state, cost, potential, into)
+        kind, node = _link_costs(graph, fixed, state, cost, field.potential, into)
         total = _total_cost(paths, trips, cost)
         tired = since > effort.patience or number >= effort.rounds  # one more, to measure
         shifts = plain and not tired and gap > max(effort.shift_above, target)
-        paths, excess = price(
-            graph, trips, fixed, cost, state, potential, paths, trees, space, law, marks, plain, 0.0 if shifts else -1.0
-        )
+        paths, excess = price(field, law, paths, plain, 0.0 if shifts else -1.0, crew)
         gap = max(excess / total, 0.0) if total > 0.0 else 0.0
         if gap <= target and node < 0 and not shifts:
             return Equilibration(paths, state, gap, number, CONVERGED, node, kind, into, trees)
@@ -206,3 +167,26 @@ def equilibrate(
         if (since > effort.patience or number > effort.rounds) and not shifts:
             return Equilibration(paths, state, gap, number, CYCLE if node >= 0 else TIRED, node, kind, into, trees)
         _improve(paths, trips.pair_class, gap, total, law, state, marks, effort)
+
+
+@compiled
+def _alone(
+    graph: Graph, trips: Trips, fixed: Matrix, law: Law, target: float, effort: Effort, paths: Paths, trees: Trees
+) -> Equilibration:
+    return _equilibrate(graph, trips, fixed, law, target, effort, paths, trees, None)
+
+
+def equilibrate(
+    graph: Graph, trips: Trips, fixed: Matrix, law: Law, target: float, effort: Effort, paths: Paths, trees: Trees,
+    threads: int = 1
+) -> Equilibration:  # fmt: skip
+    """Compute the user equilibrium to the relative gap ``target``, from ``paths`` with their flow, or from none.
+
+    The gap is that of a round in which nothing moves, at link flows added up from the path flows and frozen costs; the
+    returned flows are those at which it was measured, the same bits for any number of threads. ``paths`` and ``trees``
+    are overwritten.
+    """
+    if threads == 1:
+        return _alone(graph, trips, fixed, law, target, effort, paths, trees)
+    with Crew(threads, graph.first_out.size - 1) as crew:
+        return _equilibrate(graph, trips, fixed, law, target, effort, paths, trees, crew)
