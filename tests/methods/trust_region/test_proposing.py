@@ -211,3 +211,26 @@ def test_a_batch_that_was_cut_is_whole_again_if_the_run_goes_on(tmp_path):
 
 def test_a_method_whose_batch_is_one_piece_leaves_the_rest():
     assert pzos.solve(curved(), pzos.PZOS(batch=2), queries=13, progress=False).queries == 10
+
+
+def test_many_workers_go_where_few_would_once_they_gain_little():
+    problem = curved(n=3)
+    task, many, few = Task(problem.known(), Keys(0)), CompositeTrustRegion(batch=16), CompositeTrustRegion(batch=8)
+
+    def told(solver, state, plan):
+        answers = [np.asarray(problem.follower.respond(x, None)) for x in plan.points]
+        return solver.tell(task, state, plan, answers)[0]
+
+    state, alone, rounds = many.init(task), few.init(task), 0
+    alone = told(few, alone, few.ask(task, alone))
+    while rounds < 3:
+        plan = many.ask(task, state)
+        second = [proposal.second for proposal in plan.proposals]
+        if any(second):
+            own = few.ask(task, alone)
+            assert second == [False] * 8 + [True] * 8
+            assert [x.tobytes() for x in plan.points[8:]] == [x.tobytes() for x in own.points]
+            alone, rounds = told(few, alone, own), rounds + 1
+        state = told(many, state, plan)
+        assert state.value <= alone.value
+    assert state.few.value == alone.value

@@ -73,6 +73,16 @@ def half_as_far(task: Task, state: RegionState) -> Vector | None:
     return task.known.domain.project(0.5 * (state.x + history.points[1])) if together else None
 
 
+def along_first_move(state: RegionState) -> bool:
+    """Tell whether only the line was asked along which all decisions were moved together first.
+
+    What fails on it says nothing about how far any other direction leads.
+    """
+    ways = (state.past.points - state.past.points[0]) / state.past.sizes
+    uneven = np.ptp(ways, axis=1) > 1e-9 * np.abs(ways).max()
+    return state.x.size > 1 and not uneven.any()
+
+
 def anywhere(task: Task, state: RegionState) -> Vector:
     """Return a random point of the trust region."""
     signs = task.keys.generator(Role.PROBE, state.step, 1).uniform(-1.0, 1.0, state.x.size)

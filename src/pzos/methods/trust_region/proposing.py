@@ -51,20 +51,24 @@ _SEEN = 100.0
 _ROUNDING = 1e-9
 #: How far from x0 the first queries lie as long as no answer tells how far is far, in the size of x0.
 _BLIND = 0.15
-#: Those count if they turn out to lie so many first radii away.
-_NEAREST, _FARTHEST = 0.1, 2.0
+#: Those count if they turn out to lie so many first radii away; nearer ones as well if they show every direction.
+_NEAREST, _FARTHEST, _NEAREST_OF_ALL = 0.1, 2.0, 0.01
+#: After one query in every direction the next ones lie so many times as far away, in turns.
+_FURTHER = 4.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Proposal(TrialPlan):
     """A plan of one query, with the state it was made in; ``alone`` if the method would have asked it alone.
 
-    ``radius`` is that of the region in which it is the model's minimiser, if it is.
+    ``radius`` is that of the region in which it is the model's minimiser, if it is; ``second`` if it is of the search
+    that few workers would make.
     """
 
     since: RegionState = field(default_factory=lambda: RegionState(np.zeros(0)))
     radius: float = _NAN
     alone: bool = False
+    second: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -82,6 +86,11 @@ class Together(TrialPlan):
 
 class Steps(Protocol):
     """What the method does when it asks one query at a time."""
+
+    @property
+    def batch(self) -> int:
+        """How many queries are asked at a time."""
+        ...
 
     @property
     def points(self) -> int | None:
@@ -313,7 +322,8 @@ def _blind(task: Task, state: RegionState, asked: Sequence[TrialPlan]) -> Vector
     lengths = np.linalg.norm(offsets, axis=1)
     kept = lengths > _ROUNDING * size
     v = unseen(task.keys.direction(state.step, len(asked), n, Role.REGION), offsets[kept] / lengths[kept, None])
-    return Region(x0, _BLIND * size * np.sqrt(n), np.ones(n), task.known.domain).at(1.0, v)
+    length = _BLIND * size * np.sqrt(n) * (_FURTHER if len(seen) // n % 2 else 1.0)
+    return Region(x0, length, np.ones(n), task.known.domain).at(1.0, v)
 
 
 def _on_grid(steps: Steps, task: Task, state: RegionState, x: Vector, asked: Sequence[TrialPlan]) -> Vector:
@@ -354,7 +364,7 @@ def taken(
     if in_turn and (y is None or plan.kind not in _AGAIN):
         moved, outcome = steps.concluded(task, state, plan, () if y is None else ((x, y),))
         if moved.early and moved.history is not None:
-            telling = [(x, y) for x, y in moved.early if _tells(moved, x)]
+            telling = [(x, y) for x, y in moved.early if _tells(steps, moved, x)]
             moved = replace(steps.informed(task, moved, telling), early=())
         return moved, outcome
     count = state.step + 1
@@ -364,7 +374,7 @@ def taken(
     if state.history is None:
         early = replace(state, step=count, failed=0, early=(*state.early, (x, y)))
         return early, Outcome(x, value, _NAN, _NAN)
-    if plan.since.history is None and not _tells(state, x):
+    if plan.since.history is None and not _tells(steps, state, x):
         moved = state
     elif plan.kind in _AGAIN:
         moved = _asked_again(steps, task, state, plan, y)
@@ -375,10 +385,11 @@ def taken(
     return moved, Outcome(x, value, _NAN, plan.move.size, extras)
 
 
-def _tells(state: RegionState, x: Vector) -> bool:
+def _tells(steps: Steps, state: RegionState, x: Vector) -> bool:
     """Tell whether a query that was asked blindly is on the scale that the answer at x0 has shown."""
     way = float((np.abs(x - state.x) / state.past.sizes).max())
-    return _NEAREST * state.scale <= way <= _FARTHEST * state.scale
+    nearest = _NEAREST_OF_ALL if steps.batch > x.size else _NEAREST
+    return nearest * state.scale <= way <= _FARTHEST * state.scale
 
 
 def _added(steps: Steps, task: Task, state: RegionState, plan: Proposal, y: Vector) -> RegionState:

@@ -64,6 +64,8 @@ _CERTIFIED_SHARE = 0.01
 #: How many trust radii from the best known point the model is believed where no query will tell.
 _REGIONS = 4
 _POSITIVE = positive("or leave it out").or_none()
+#: So many workers are few; twice as many are slow if one batch gains no more than this share of all that was gained.
+_FEW_WORKERS, _SLOW = 8, 0.01
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +126,18 @@ class CompositeTrustRegion:
         """Plan one query, or a batch of them."""
         if self.batch == 1:
             return self.planned(task, state)
-        return proposing.together(islice(proposing.proposals(self, task, state, ()), self.batch))
+        second = state.few if state.slow else None
+        own = self.batch if second is None else self.batch - _FEW_WORKERS
+        plans = list(islice(proposing.proposals(self, task, state, ()), own))
+        if second is not None:
+            others = islice(proposing.proposals(self._few, task, second, ()), _FEW_WORKERS)
+            plans += [replace(plan, second=True) for plan in others]
+        return proposing.together(plans)
+
+    @property
+    def _few(self) -> CompositeTrustRegion:
+        """Return the method as few workers would use it."""
+        return replace(self, batch=_FEW_WORKERS)
 
     @one_blas_thread()
     def propose(self, task: Task, state: RegionState, pending: Sequence[Plan]) -> Plan:
@@ -234,14 +247,38 @@ class CompositeTrustRegion:
     def tell(self, task: Task, state: RegionState, plan: Plan, answers: Answers) -> tuple[RegionState, Outcome]:
         """Take the answers into the history, judge the step, and move if F is lower there."""
         if isinstance(plan, proposing.Together):
-            return proposing.told_together(partial(self.take, task), task.known.sign, state, plan, answers)
+            moved, outcome = proposing.told_together(partial(self.take, task), task.known.sign, state, plan, answers)
+            return self._as_few(task, state, moved, plan, answers), outcome
         told = [(x, y) for x, y in zip(plan.points, answers, strict=True) if y is not None]
         return self.concluded(task, state, of_kind(TrialPlan, plan), told)
 
     @one_blas_thread()
     def take(self, task: Task, state: RegionState, plan: Plan, answer: Vector | None) -> tuple[RegionState, Outcome]:
         """Take the answer to a query that was proposed, in any order."""
-        return proposing.taken(self, task, state, of_kind(proposing.Proposal, plan), answer)
+        plan = of_kind(proposing.Proposal, plan)
+        if not plan.second or state.few is None:
+            return proposing.taken(self, task, state, plan, answer)
+        few, outcome = proposing.taken(self._few, task, state.few, plan, answer)
+        moved = state if answer is None else self.informed(task, state, [(plan.points[0], answer)])
+        if moved.x is not state.x:  # lower than all that was found here: go on there, as far as they would
+            moved = replace(moved, radius=max(moved.radius, few.radius), flat=0, settled=False)
+        return replace(moved, few=few), outcome
+
+    def _as_few(
+        self, task: Task, before: RegionState, state: RegionState, plan: proposing.Together, answers: Answers
+    ) -> RegionState:
+        """Note where few workers would stand, so that many are not stuck where few are not.
+
+        They have the first queries of the first batch in common; few go on with theirs once all together gain little.
+        """
+        if self.batch < 2 * _FEW_WORKERS or state.history is None or task.known.outcomes is not None:
+            return state
+        if before.history is None:
+            first = proposing.together(plan.proposals[:_FEW_WORKERS])
+            few, _ = self._few.tell(task, before, first, answers[:_FEW_WORKERS])
+            return replace(state, few=few)
+        gain, gained = before.value - state.value, state.first - state.value
+        return state if state.few is None else replace(state, slow=state.slow or abs(gain) <= _SLOW * abs(gained))
 
     def concluded(self, task: Task, state: RegionState, plan: TrialPlan, told: Told) -> tuple[RegionState, Outcome]:
         """Return what follows from an answer that came in turn, or from none."""

@@ -65,7 +65,7 @@ NO_MOVE = Move(np.zeros(0), _NAN, _NAN)
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Decisions from ``first`` up to ``last``, moved together by ``step`` times the reach (0: not known which way).
+    """Decisions from ``first`` up to ``last``, to be moved together by ``step`` reaches (0: not known which way).
 
     ``moved`` is by how much answers changed f when they were moved, up or down, for one reach; NaN before.
     """
@@ -205,6 +205,9 @@ class RegionState:
     least_reach: float = 0.0
     # the points of the answers known before the first query, as bytes
     given: frozenset[bytes] = frozenset()
+    # of many workers: where few of them would stand on their own, who go on once all of them gain little
+    few: RegionState | None = None
+    slow: bool = False
 
     def knows(self, x: Vector) -> bool:
         """Tell whether the answer at exactly x is known."""
