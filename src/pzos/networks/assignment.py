@@ -16,8 +16,8 @@ from pzos.base.checks import Faults, frozen_array, number, one_of, require, whol
 from pzos.base.errors import InvalidInput, NotConverged
 from pzos.base.types import Matrix, Vector
 from pzos.networks.demand import Indices
-from pzos.networks.equilibrium import solver
-from pzos.networks.equilibrium.paths import class_flows
+from pzos.networks.equilibrium import bushes, solver
+from pzos.networks.equilibrium.paths import Paths, class_flows
 from pzos.networks.equilibrium.rounds import known_from, nothing_known
 from pzos.networks.equilibrium.trees import find_potential, grow_tree, tree_space
 from pzos.networks.latency import FLOW
@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from pzos.networks.derivatives import FlowDerivative
     from pzos.networks.network import Network
     from pzos.networks.open_flows import OpenFlows
+
+#: With more pairs than this, flow is kept by bushes, not by paths: memory then grows with origins times nodes.
+MOST_PAIRS_FOR_PATHS = 300_000
 
 _GAP = number(lambda gap: 0 < gap < 1, "a number between 0 and 1", "1e-10 is usual, 1e-14 about the end")
 
@@ -80,15 +83,27 @@ class Assignment:
     rounds: int
     seconds: float
     converged: bool
-    _outcome: solver.Equilibration
+    _outcome: solver.Equilibration | bushes.BushEquilibration
 
     @cached_property
     def class_flow(self) -> Matrix:
         """Return the flow of each class (row) on each link (column)."""
-        ready = self.network.prepared
+        ready, outcome = self.network.prepared, self._outcome
         result = np.empty((len(self.network.classes), self.network.links))
-        result[:, ready.order] = class_flows(ready.trips, self._outcome.paths, *result.shape)
+        if isinstance(outcome, bushes.BushEquilibration):
+            result[:, ready.order] = bushes.bush_flows(ready.trips, outcome.bushes, *result.shape)
+        else:
+            result[:, ready.order] = class_flows(ready.trips, outcome.paths, *result.shape)
         return result
+
+    @cached_property
+    def path_sets(self) -> Paths:
+        """Return the used paths of all pairs as the solver keeps them; taken out of the bushes where it has these."""
+        if not isinstance(self._outcome, bushes.BushEquilibration):
+            return self._outcome.paths
+        ready = self.network.prepared
+        fixed = fixed_costs(self.network, self.tolls)[:, ready.order]
+        return bushes.paths_of(ready.graph, ready.trips, self._outcome.bushes, np.ascontiguousarray(fixed))
 
     @cached_property
     def time(self) -> Vector:
@@ -143,7 +158,7 @@ class Assignment:
 
     def paths(self) -> Iterator[PathFlow]:
         """Yield every path that carries flow (path flows, unlike link flows, are not unique)."""
-        ready, paths = self.network.prepared, self._outcome.paths
+        ready, paths = self.network.prepared, self.path_sets
         for group in range(ready.trips.origin.size):
             kind, origin = int(ready.trips.group_class[group]), int(ready.trips.origin[group])
             for pair in range(int(ready.trips.first[group]), int(ready.trips.first[group + 1])):
@@ -234,17 +249,10 @@ def assign(
     ready = network.prepared
     begin = time.perf_counter()
     fixed = ready.base + (table / network.worth)[:, ready.order]
-    effort = solver.Effort(rounds=int(rounds))
-    with np.errstate(all="ignore"):  # compiled code does not warn; with JIT off NumPy would, of codes that wrap round
-        if reference is None:
-            start = nothing_known(ready.graph, ready.trips)
-        else:
-            start = known_from(reference._outcome.paths, reference._outcome.trees, ready.trips, fixed)
-        outcome = solver.equilibrate(
-            ready.graph, ready.trips, fixed, ready.law, float(gap), effort, *start, int(threads)
-        )
+    known = None if reference is None else reference._outcome
+    outcome = _solved(network, fixed, float(gap), int(rounds), known, int(threads))
     seconds = time.perf_counter() - begin
-    if outcome.status == solver.CYCLE:
+    if isinstance(outcome, solver.Equilibration) and outcome.status == solver.CYCLE:
         raise _cycle(network, outcome, fixed)
     if outcome.status == solver.TIRED and above_gap == "raise":
         raise AboveGap(gap, outcome.gap, outcome.rounds)
@@ -252,6 +260,25 @@ def assign(
     flow[ready.order] = outcome.state[:, FLOW]
     done = outcome.status == solver.CONVERGED
     return Assignment(network, table, flow, float(outcome.gap), int(outcome.rounds), seconds, done, outcome)
+
+
+def _solved(
+    network: Network, fixed: Matrix, gap: float, rounds: int,
+    known: solver.Equilibration | bushes.BushEquilibration | None, threads: int
+) -> solver.Equilibration | bushes.BushEquilibration:  # fmt: skip
+    """Solve by paths or by bushes, from what is known if that is of the same kind."""
+    ready = network.prepared
+    plain = fixed.min() >= 0.0 and network.latency.time(np.zeros(network.links)).min() >= 0.0
+    with np.errstate(all="ignore"):  # compiled code does not warn; with JIT off NumPy would, of codes that wrap round
+        if ready.trips.demand.size > MOST_PAIRS_FOR_PATHS and plain:
+            before = known.bushes if isinstance(known, bushes.BushEquilibration) else None
+            return bushes.equilibrate(ready.graph, ready.trips, fixed, ready.law, gap, rounds, before)
+        if isinstance(known, solver.Equilibration):
+            start = known_from(known.paths, known.trees, ready.trips, fixed)
+        else:
+            start = nothing_known(ready.graph, ready.trips)
+        effort = solver.Effort(rounds=rounds)
+        return solver.equilibrate(ready.graph, ready.trips, fixed, ready.law, gap, effort, *start, threads)
 
 
 def _cycle(network: Network, outcome: solver.Equilibration, fixed: Matrix) -> NegativeCycle:

@@ -108,7 +108,7 @@ def flow_derivative(answer: Assignment) -> FlowDerivative:
     from scipy.sparse import csc_array
 
     network, outcome = answer.network, answer._outcome
-    ready, paths = network.prepared, outcome.paths
+    ready, paths = network.prepared, answer.path_sets
     pairs, marks = pairs_with_choice(paths), new_marks(network.links)
     prices, codes = np.full(paths.flow.size, np.inf), np.zeros(paths.flow.size, np.int64)
     with np.errstate(over="ignore"):

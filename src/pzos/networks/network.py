@@ -170,7 +170,7 @@ class Network:
         The solver starts cold, or from the paths of ``reference``, another equilibrium of this network: the answer is
         a function of the tolls and that reference alone, bit for bit. An answer above the gap is an error (AboveGap)
         unless ``above_gap="return"``; then look at ``Assignment.converged``. More ``threads`` give the same bits; they
-        pay where there are hundreds of origins and thousands of nodes.
+        pay where there are hundreds of origins and thousands of nodes; with more than 300,000 pairs one works alone.
         """
         from pzos.networks.assignment import assign
 

@@ -106,7 +106,7 @@ def _loops(answer: Assignment) -> tuple[Long, Long, Long, Vector]:
             before = kind
         with np.errstate(over="ignore"):
             closing, codes = _ties(
-                group, ready.graph, ready.trips, answer._outcome.paths, cost[kind], potential, space, tree
+                group, ready.graph, ready.trips, answer.path_sets, cost[kind], potential, space, tree
             )
         for link, code in zip(closing.tolist(), codes.tolist(), strict=True):
             if (kind, code) not in seen:

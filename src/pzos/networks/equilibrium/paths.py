@@ -309,6 +309,22 @@ def sweep(pairs: Long, paths: Paths, tolerance: float, law: Law, state: Matrix, 
 
 
 @compiled
+def excess_of_known(pairs: Long, paths: Paths, state: Matrix) -> float:
+    """Return what the flow of the listed pairs pays above the cheapest of their known paths."""
+    first, start, stop, pool, flow, fixed, _ = paths
+    excess = 0.0
+    for pair in pairs:
+        cheapest, paid, demand = np.inf, 0.0, 0.0
+        for path in range(first[pair], first[pair + 1]):
+            price = along(start[path], stop[path], pool, state, TIME) + fixed[path]
+            cheapest = min(cheapest, price)
+            paid += flow[path] * price
+            demand += flow[path]
+        excess += paid - demand * cheapest
+    return excess
+
+
+@compiled
 def pairs_with_choice(paths: Paths) -> Long:
     """Return the numbers of the pairs that have more than one path."""
     first = paths.first

@@ -14,8 +14,8 @@ from pzos.base.types import Matrix
 from pzos.games._compile import compiled, shared
 from pzos.networks.equilibrium.crew import Crew
 from pzos.networks.equilibrium.newton import newton_step
-from pzos.networks.equilibrium.paths import Marks, Paths, Trips, add_up, pairs_with_choice, sweep
-from pzos.networks.equilibrium.rounds import Trees, load, new_field, price
+from pzos.networks.equilibrium.paths import Marks, Paths, Trips, add_up, excess_of_known, pairs_with_choice, sweep
+from pzos.networks.equilibrium.rounds import Field, Trees, load, new_field, price
 from pzos.networks.equilibrium.trees import Graph, Short, find_potential
 from pzos.networks.latency import TIME, Law, refresh
 
@@ -77,6 +77,20 @@ def _total_cost(paths: Paths, trips: Trips, cost: Matrix) -> float:
 
 
 @compiled
+def _known_gap(paths: Paths, field: Field, law: Law) -> float:
+    """Return a lower bound of the relative gap, from the known paths alone, and set the links to their flow."""
+    trips, fixed, state = field.trips, field.fixed, field.state
+    add_up(paths, state)
+    refresh(law, state)
+    cost = np.empty_like(field.cost)
+    for kind in range(fixed.shape[0]):
+        cost[kind] = state[:, TIME] + fixed[kind]
+    total = _total_cost(paths, trips, cost)
+    excess = excess_of_known(pairs_with_choice(paths), paths, state)
+    return max(excess / total, 0.0) if total > 0.0 else 0.0
+
+
+@compiled
 def _improve(
     paths: Paths, kind: Short, gap: float, total: float, law: Law, state: Matrix, marks: Marks, effort: Effort
 ) -> None:
@@ -128,10 +142,11 @@ def _equilibrate(
     field = new_field(graph, trips, law, fixed, trees)
     state, cost, marks, into = field.state, field.cost, field.marks, np.empty(graph.first_out.size - 1, np.int32)
     plain = fixed.min() >= 0.0 and state[:, TIME].min() >= 0.0  # else costs need potentials, which fit frozen ones only
-    gap = 0.0  # unknown: measure first
+    gap = np.inf
     if paths.flow.size == 0:
         paths = load(field, law, paths.pool, crew)
-        gap = np.inf
+    elif _known_gap(paths, field, law) <= target:
+        gap = 0.0  # as far as is known: measure first, or else shift while paths are found
     halved, since, number = np.inf, 0, 0
     while True:
         add_up(paths, state)
