@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 
 import pzos
-from pzos.methods.trust_region.grouping import _next
+from pzos.base.keys import Keys
+from pzos.methods.solver import Task
+from pzos.methods.trust_region.grouping import _next, told
 from pzos.methods.trust_region.solver import CompositeTrustRegion
-from pzos.methods.trust_region.state import Group
+from pzos.methods.trust_region.state import Group, Grouped
 from pzos.testing import play
 
 #: What decisions are worth is alike for neighbours, and only moves of about 50 matter.
@@ -42,6 +44,19 @@ def test_groups_that_must_go_different_ways_are_told_apart():
     assert 20.0 - result.value > everything + 0.5 * (best - everything)
 
 
+@pytest.mark.parametrize(("step", "next_step"), [(-1.0, 1.0), (2.0, 0.0)])
+def test_halves_of_a_group_that_moved_the_wrong_way_go_the_other_way(step, next_step):
+    problem = tolls(pzos.Nonnegative(), np.ones(ROADS))
+    study, _, _ = play(problem, CompositeTrustRegion(), steps=6, seed=0)
+    x = study.state.x.copy()
+    x[: ROADS // 2] += 5.0 * FAR * step if step > 0.0 else -x[: ROADS // 2]  # F rises either way
+    asked = Grouped(x, 0, (Group(0, ROADS // 2, step), Group(ROADS // 2, ROADS)))
+    task = Task(problem.known(), Keys(0))
+    state = told(task, study.state, study.state, asked, x, problem.follower.respond(x, None))
+    assert state.groups[0].moved > 0.0
+    assert state.groups[0].step == next_step  # that it was moved too far says nothing
+
+
 def test_few_decisions_are_never_moved_in_groups():
     n = 300
     leader = pzos.leader_from_functions(lambda x, y: float(y[0]), lambda x, y: 0 * x, lambda x, y: np.ones(1))
@@ -62,8 +77,9 @@ def test_a_set_on_which_all_cannot_move_together_is_split_at_once():
 
 
 def test_the_group_that_moved_the_answers_most_is_halved():
-    groups = (Group(0, 8, moved=1.0), Group(8, 16, moved=5.0), Group(16, 24, moved=2.0))
+    groups = (Group(0, 8, moved=1.0), Group(8, 16, step=-1.0, moved=5.0), Group(16, 24, moved=2.0))
     row, halves = _next(groups)
     assert row == 1
     assert [(group.first, group.last) for group in halves] == [(0, 8), (8, 12), (12, 16), (16, 24)]
+    assert [group.step for group in halves] == [0.0, -1.0, -1.0, 0.0]  # as was found for the whole
     assert _next((Group(0, 1, moved=1.0),)) is None  # nothing is left to halve

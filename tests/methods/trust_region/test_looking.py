@@ -75,6 +75,16 @@ def test_where_the_cost_does_not_say_which_way_to_go_all_decisions_are_moved_tog
     np.testing.assert_allclose(moved, moved[0])
 
 
+def test_a_failure_on_the_line_of_the_first_move_leaves_the_radius_to_other_directions():
+    # F is lowest a little before the first move; a linear model goes on, and fails
+    leader = pzos.leader_from_functions(lambda x, y: float(y[0]), lambda x, y: 0.0 * x, lambda x, y: np.ones(1))
+    problem = pzos.Problem(leader, lambda x: np.array([(x.mean() - 2.7) ** 2]), np.full(4, 2.0), pzos.Box(0.0, 20.0))
+    study, asked, _ = play(problem, CompositeTrustRegion(), steps=3, seed=0)
+    assert np.ptp(asked[2].x) < 1e-9  # still on the line
+    assert abs(asked[2].x.mean() - 2.7) > abs(asked[1].x.mean() - 2.7)
+    assert study.state.radius == study.state.scale
+
+
 def test_a_first_move_of_all_decisions_over_a_cliff_is_tried_half_as_far():
     problem = sales(cliff=6.5)
     _, asked, _ = play(problem, CompositeTrustRegion(), steps=3, seed=0)

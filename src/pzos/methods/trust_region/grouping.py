@@ -4,6 +4,7 @@ With far more decisions than queries a direction drawn at random tells next to n
 far. What is next to each other in the list of decisions is mostly alike (periods of a day, roads of a district), so all
 are moved together first, as far as F falls, then blocks of them, halved once all were asked. Each of these queries may
 be the next centre, and from all of them the model learns the slopes along the groups, which its minimiser combines.
+Where a group moved the wrong way its halves go the other way: of so few answers the model knows too little to say.
 
 How far groups are moved is their own scale, apart from the trust radius: single steps of the model may fail at every
 small scale where moves of whole groups still lower F.
@@ -59,11 +60,10 @@ def grouped(task: Task, state: RegionState, model: ResponseModel) -> Grouped | N
         row, groups = chosen
         group, inside = groups[row], np.zeros(state.x.size)
         inside[group.first : group.last] = 1.0
-        steps = (1.0, -1.0) if group.step == 0.0 else (group.step,)
-        points = [(region.at(step, inside), step) for step in steps]
+        points = [(region.at(step, inside), step) for step in (group.step or 1.0, -(group.step or 1.0))]
         points = [(x, step) for x, step in points if region.size(x) > _MOVES * region.radius and not state.knows(x)]
         if points:
-            x, step = min(points, key=lambda at: objective(at[0])[0])
+            x, step = points[0] if group.step else min(points, key=lambda at: objective(at[0])[0])
             return Grouped(x, row, _with(groups, row, replace(group, step=step)))
         groups = _with(groups, row, replace(group, moved=0.0))
     return None
@@ -85,9 +85,9 @@ def _next(groups: tuple[Group, ...]) -> tuple[int, tuple[Group, ...]] | None:
     if not divisible:
         return None
     row = max(divisible, key=lambda row: groups[row].moved * groups[row].size ** 0.5)
-    first, last = groups[row].first, groups[row].last
+    first, last, step = groups[row].first, groups[row].last, groups[row].step
     middle = (first + last) // 2
-    return row, _with(groups, row, Group(first, middle), Group(middle, last))
+    return row, _with(groups, row, Group(first, middle, step), Group(middle, last, step))
 
 
 def told(task: Task, before: RegionState, state: RegionState, asked: Grouped, x: Vector, y: Vector) -> RegionState:
@@ -108,7 +108,8 @@ def told(task: Task, before: RegionState, state: RegionState, asked: Grouped, x:
         group = replace(group, step=step, moved=_NAN)
     else:
         moved = float(np.abs(leader(before.x, answer).grad_y * (y - answer)).sum())
-        group = replace(group, step=0.0, moved=moved / abs(group.step))
+        back = -group.step if abs(group.step) == 1.0 else 0.0  # further out, after F had fallen, it says nothing
+        group = replace(group, step=back, moved=moved / abs(group.step))
         reach = reach if everything else max(_NARROWER * reach, least)
     effect = abs(gain) if not state.groups else (1.0 - _LATEST) * state.effect + _LATEST * abs(gain)
     return replace(

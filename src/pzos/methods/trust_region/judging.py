@@ -10,7 +10,7 @@ from pzos.base.checks import counted
 from pzos.base.types import LeaderValue, Vector, dot
 from pzos.methods.response_model.fit import Shape
 from pzos.methods.solver import Task, Told
-from pzos.methods.trust_region import grouping
+from pzos.methods.trust_region import grouping, looking
 from pzos.methods.trust_region.state import Kind, RegionState, TrialPlan, models, point_limit
 from pzos.methods.trust_region.subproblem import half_width
 from pzos.problem.leader import Leader
@@ -162,7 +162,8 @@ def _judged_exact(task: Task, state: RegionState, plan: TrialPlan, told: Told) -
     if plan.kind is Kind.TRIAL:
         ratio = (current - values[0]) / max(plan.move.predicted, 1e-300)
         state = tried(state, ratio)
-        radius = next_radius(state, plan.move.size, ratio, state.floor)
+        least = radius if looking.along_first_move(state) else state.floor
+        radius = next_radius(state, plan.move.size, ratio, least)
         suspect = state.losses > 1 and state.exact is None and state.past.count >= _SUSPECT_FROM
     best = int(np.argmin(values))
     if plan.kind is Kind.PROBE and values[best] >= current:

@@ -65,7 +65,7 @@ NO_MOVE = Move(np.zeros(0), _NAN, _NAN)
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Decisions from ``first`` up to ``last``, moved together by ``step`` times the reach (0: not known which way).
+    """Decisions from ``first`` up to ``last``, to be moved together by ``step`` reaches (0: not known which way).
 
     ``moved`` is by how much answers changed f when they were moved, up or down, for one reach; NaN before.
     """
