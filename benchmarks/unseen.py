@@ -4,6 +4,7 @@
     python benchmarks/unseen.py --out results --methods default --half tune    # whenever the default changes (--fresh)
     python benchmarks/unseen.py --out results --methods mine --solver my.module:SOLVER --half tune
     python benchmarks/unseen.py --out results --half tune --table              # the table of what is there
+    python benchmarks/unseen.py --out checks --methods default --half all --instances 15 --budget 40 --check
 
 Every run is a line of JSON in ``--out``: the true F at every asked point. ``tune`` is for building, ``held`` is looked
 at only for a report, ``fresh`` was written after the method was frozen. References (the best F known of each instance)
@@ -56,6 +57,7 @@ def options() -> argparse.ArgumentParser:
     parser.add_argument("--fresh", action="store_true", help="forget stored runs of the chosen methods first")
     parser.add_argument("--quick", action="store_true", help="five families, two instances, 50 queries")
     parser.add_argument("--table", action="store_true", help="show the table, also when nothing was run")
+    parser.add_argument("--check", action="store_true", help="count crashes, repeats and false claims, without a table")
     parser.add_argument("--ours", default=None, help="which method the table is about")
     parser.add_argument("--best", type=Path, default=None, help="file of references (default: OUT/best.json)")
     return parser
@@ -82,9 +84,19 @@ def main() -> None:
         note = f" {'unfit' if made.unfit else 'BROKEN'}: {made.failure[:80]}" if made.failure else ""
         print(f"{k}/{len(jobs)} {made.family}/{made.seed} {made.method} @{made.budget}: {len(made.values)} queries, "
               f"{made.wall_s} s{note}", file=sys.stderr, flush=True)  # fmt: skip
-    if args.table or not methods:
-        ours = args.ours or next((name for name in methods if name not in PEERS), "default")
-        show(store, names, seeds, ours, Best(args.best or args.out / "best.json"), args.budget)
+    ours = args.ours or next((name for name in methods if name not in PEERS), "default")
+    best = Best(args.best or args.out / "best.json")
+    if args.check:
+        print("\n".join(checked(store, ours, best)))
+    elif args.table or not methods:
+        show(store, names, seeds, ours, best, args.budget)
+
+
+def checked(store: Store, ours: str, best: Best) -> list[str]:
+    """Return how one method behaved in all its runs; references are found only where it claims to have converged."""
+    runs = store.read([ours])
+    scale, _ = table.scales({key: run for key, run in runs.items() if run.stop == "CONVERGED"}, best)
+    return table.behaviour(runs, scale, ours)
 
 
 def show(store: Store, names: list[str], seeds: range, ours: str, best: Best, budget: int) -> None:

@@ -8,9 +8,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+from scipy.linalg import cho_factor, cho_solve
 
 from pzos.base.keys import Role
 from pzos.base.types import Matrix, Vector
+from pzos.methods.response_model.history import Geometry
 from pzos.methods.response_model.response import ResponseModel
 from pzos.methods.solver import Task
 from pzos.methods.trust_region.descent import Objective
@@ -21,6 +23,8 @@ from pzos.methods.trust_region.subproblem import Move, Region, bounds_of, minimi
 _OUTWEIGHS, _NEAR = 0.3, 0.2
 #: Directions are explored once a trial has succeeded, or after so many; after a failure all, if so few are left.
 _TRIALS_BEFORE, _FEW_LEFT = 6, 20
+#: What is added to the squared lengths of directions, so that nearly equal ones do no harm.
+_RIDGE = 1e-10
 #: After so many failures in a row slopes are asked for anew, where so much of their variance is left.
 _LOST, _UNKNOWN = 3, 0.5
 #: Above this many decisions looks far away find nothing, and unseen directions must be worth more.
@@ -52,9 +56,7 @@ def probe(task: Task, state: RegionState, model: ResponseModel, index: int) -> V
     v = task.keys.direction(state.step, index, state.x.size, Role.PROBE)
     seen = model.geometry
     if 0 < seen.count < state.x.size:
-        gram = seen.gram + 1e-8 * np.eye(seen.count)
-        v = v - np.linalg.solve(gram, seen.units @ v) @ seen.units
-        v /= float(np.linalg.norm(v))
+        v = _away_from(seen, v)
     direction: Vector = v / max(float(np.abs(v).max()), 1e-300)
     return region_of(task, state).at(0.5, direction)
 
@@ -128,10 +130,7 @@ def unseen_direction(task: Task, state: RegionState, model: ResponseModel, move:
         return None
     if count > n:
         return _forgotten(task, state, model)
-    v = task.keys.direction(state.step, 0, n, Role.PROBE)
-    units = model.geometry.units
-    for _ in range(2):  # once more, because of rounding
-        v = v - np.linalg.lstsq(units.T, v, rcond=None)[0] @ units
+    v = _away_from(model.geometry, task.keys.direction(state.step, 0, n, Role.PROBE))
     size = float(np.linalg.norm(v))
     if size <= 1e-6:
         return None
@@ -141,6 +140,14 @@ def unseen_direction(task: Task, state: RegionState, model: ResponseModel, move:
         return unseen if state.losses > 1 and n <= _FEW_LEFT else None
     lost = state.losses > 0 and n - count < _FEW_LEFT
     return unseen if lost or _outweighs(task, state, model, move, doubt, unseen) else None
+
+
+def _away_from(seen: Geometry, v: Vector) -> Vector:
+    """Return v without its part along the directions asked so far; what the ridge leaves goes in the next round."""
+    factor = cho_factor(seen.gram + _RIDGE * np.eye(seen.count), check_finite=False)
+    for _ in range(3):
+        v = v - cho_solve(factor, seen.units @ v, check_finite=False) @ seen.units
+    return v
 
 
 def _forgotten(task: Task, state: RegionState, model: ResponseModel) -> Vector | None:
