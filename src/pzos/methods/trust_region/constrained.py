@@ -43,7 +43,7 @@ _Judged = Callable[[Task, RegionState, Plan, Answers], tuple[RegionState, Outcom
 _REGION = instance_of(CompositeTrustRegion, "a CompositeTrustRegion", "try CompositeTrustRegion()")
 #: The least price of a violation; a price that turns out needless is halved from step to step.
 _LEAST_PRICE = 1.0
-#: The share of the promise that is given up neither for hope nor for margins.
+#: The share of the promise that is not given up for hope.
 _WORTH = 0.25
 #: So many deviations are believed before any was seen, so much is forgotten from trial to trial, and one that is larger
 #: counts as this.
@@ -120,18 +120,17 @@ class _OnMerit(CompositeTrustRegion):
         return elastic_move(on, region, max(_LEAST_PRICE, 0.5 * task.mu), self.iterations, task.quantile)
 
     def _query(self, task: Task, state: RegionState, model: ResponseModel) -> Query:
-        """Return what the trust region would ask; but the minimiser without margins where they leave too little of it.
+        """Return what the trust region would ask; the minimiser without margins where those leave nothing to gain.
 
-        That query may well violate a constraint, and tells how it runs just where the next trial has to keep it.
+        That query may well violate a constraint, and tells how it runs just where the next trial has to keep it: more
+        than a random probe would.
         """
         query = CompositeTrustRegion._query(self, task, state, model)
         move = query.move
-        if query.kind not in (Kind.TRIAL, Kind.PROBE) or not isinstance(move, ElasticMove):
+        if query.kind is not Kind.PROBE or not isinstance(move, ElasticMove):
             return query
-        worth = move.bold.predicted > negligible(state) and not state.knows(move.bold.x)
-        if worth and move.predicted < _WORTH * move.bold.predicted:
-            return query._replace(kind=Kind.EXPLORE, point=move.bold.x)
-        return query
+        promising = move.bold.predicted > negligible(state) and not state.knows(move.bold.x)
+        return query._replace(kind=Kind.EXPLORE, point=move.bold.x) if promising else query
 
     def _hopeful(self, task: Task, state: RegionState, model: ResponseModel, move: Move, doubt: float) -> Move:
         if not isinstance(task, MeritTask) or not isinstance(move, ElasticMove):

@@ -1,6 +1,7 @@
 """Queries on a grid: the model's minimiser rounded and searched around, never a point that was told.
 
-    round the minimiser of the model; while a step of one entry, or of two, lowers f on the model, take the best one
+    round the minimiser of the model; while a step of one entry, or of two, lowers f on the model (less a share of what
+    the model does not know of it), take the best one
     told already: the best neighbour, on the model, of those that were not
 
 Smooth models are good guides even where the decision is not: the search costs no query. The method ends where the
@@ -10,7 +11,6 @@ model promises nothing and every neighbour was told: no better neighbour as far 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from itertools import permutations
 
 import numpy as np
@@ -20,7 +20,7 @@ from pzos.base.types import Vector
 from pzos.methods.solver import Task
 from pzos.methods.trust_region.descent import Objective
 from pzos.methods.trust_region.state import RegionState
-from pzos.methods.trust_region.subproblem import Move, Region, minimise
+from pzos.methods.trust_region.subproblem import Region, minimise
 from pzos.problem.grid import Grid
 from pzos.problem.intersections import Intersection
 from pzos.problem.sets import Box
@@ -44,18 +44,17 @@ def smallest_radius(grid: Grid | None, sizes: Vector) -> float:
 
 
 def trial_on_grid(
-    task: Task, state: RegionState, grid: Grid, objective: Objective, region: Region, move: Move, iterations: int
-) -> tuple[Move, bool]:
-    """Return the model's minimiser as a point of the grid that was not told, and whether the model promises a gain."""
-    start = grid.nearest(move.x, region.domain)
+    task: Task, state: RegionState, grid: Grid, objective: Objective, region: Region, x: Vector, iterations: int
+) -> Vector:
+    """Return the minimiser x of the model as a point of the grid that was not told."""
+    start = grid.nearest(x, region.domain)
     start = state.x if start is None else start
     found = _searched(objective, grid, region, start)
     if not grid.full:
         found = _free_entries(objective, grid, region, found, iterations)
     if state.knows(found):
         found = _best_untold(task, state, grid, objective, region, found)
-    predicted = objective(state.x)[0] - objective(found)[0]
-    return replace(move, x=found, predicted=predicted, size=region.size(found)), predicted > 0.0
+    return found
 
 
 def _searched(objective: Objective, grid: Grid, region: Region, point: Vector) -> Vector:
