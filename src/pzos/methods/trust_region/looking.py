@@ -76,8 +76,11 @@ def half_as_far(task: Task, state: RegionState) -> Vector | None:
 def along_first_move(state: RegionState) -> bool:
     """Tell whether only the line was asked along which all decisions were moved together first.
 
-    What fails on it says nothing about how far any other direction leads.
+    What fails on it says nothing about how far any other direction leads. A first move that was a trial does not count:
+    f told its direction, and every corner of the trust region moves all decisions alike.
     """
+    if state.trials >= state.past.count - 1:
+        return False
     ways = (state.past.points - state.past.points[0]) / state.past.sizes
     uneven = np.ptp(ways, axis=1) > 1e-9 * np.abs(ways).max()
     return state.x.size > 1 and not uneven.any()
