@@ -1,7 +1,6 @@
 """Queries on a grid: the model's minimiser rounded and searched around, never a point that was told.
 
-    round the minimiser of the model; while a step of one entry, or of two, lowers f on the model (less a share of what
-    the model does not know of it), take the best one
+    round the minimiser of the model; while a step of one entry, or of two, lowers f on the model, take the best one
     told already: the best neighbour, on the model, of those that were not
 
 Smooth models are good guides even where the decision is not: the search costs no query. The method ends where the

@@ -183,18 +183,11 @@ class CompositeTrustRegion:
         if query.kind not in (Kind.TRIAL, Kind.PROBE) or query.move is NO_MOVE:
             return query._replace(point=untold_near(task, state, grid, query.point))
         objective = on_model(task.known.leader, task.known.sign, model)
-        region, sought = looking.region_of(task, state), objective
-        if self._may_hope(task, state):
-            sought = looking.hopeful(objective, model, HOPE * looking.doubt_of(task, state, model))
-        x = trial_on_grid(task, state, grid, sought, region, query.move.x, self.iterations)
+        region = looking.region_of(task, state)
+        x = trial_on_grid(task, state, grid, objective, region, query.move.x, self.iterations)
         predicted = objective(state.x)[0] - objective(x)[0]
         move = replace(query.move, x=x, predicted=predicted, size=region.size(x))
         return Query(Kind.TRIAL if predicted > 0.0 else Kind.PROBE, x, move)
-
-    def _may_hope(self, task: Task, state: RegionState) -> bool:
-        """Tell whether all directions were asked, and no structure, noise or jump shows in the answers."""
-        free = state.shapes[0] is Shape.FREE and state.unstructured
-        return free and not state.rough and state.past.count > task.known.dimension
 
     def _query(self, task: Task, state: RegionState, model: ResponseModel) -> Query:
         """Return what the next query is for, and where: most often the minimiser of the model."""
@@ -216,7 +209,7 @@ class CompositeTrustRegion:
             return Query(Kind.PROBE, looking.probe(task, state, model, 0), move)
         if state.rough and state.step % 2 and (move.predicted < state.slack or (state.jumps > 0.0 and state.losses)):
             return Query(Kind.SURVEY, looking.survey(task, state, move.x), move)
-        if self._may_hope(task, state) and doubt > 0.0:
+        if free and not state.rough and state.past.count > task.known.dimension and doubt > 0.0:
             move = self._hopeful(task, state, model, move, doubt)
         return Query(Kind.TRIAL, move.x, move)
 
