@@ -29,6 +29,8 @@ _RIDGE = 1e-10
 _LOST, _UNKNOWN = 3, 0.5
 #: Above this many decisions looks far away find nothing, and unseen directions must be worth more.
 _FEW_DECISIONS = 40
+#: So many random points are tried for one that was not told.
+_TRIES = 20
 #: How far beside a point the followers are asked whether they repeat themselves, in trust radii.
 _BESIDE = 1e-5
 #: Idle steps before looks far away begin, how many at a time, and how many points are compared for one.
@@ -87,9 +89,13 @@ def along_first_move(state: RegionState) -> bool:
 
 
 def anywhere(task: Task, state: RegionState) -> Vector:
-    """Return a random point of the trust region."""
-    signs = task.keys.generator(Role.PROBE, state.step, 1).uniform(-1.0, 1.0, state.x.size)
-    return region_of(task, state).at(1.0, signs)
+    """Return a random point of the trust region that was not told: nearer if need be, for far ones end in corners."""
+    region, draw = region_of(task, state), task.keys.generator(Role.PROBE, state.step, 1)
+    for halvings in range(_TRIES):
+        x = region.at(0.5**halvings, draw.uniform(-1.0, 1.0, state.x.size))
+        if not state.knows(x):
+            break
+    return x
 
 
 def survey(task: Task, state: RegionState, x: Vector) -> Vector:
