@@ -33,6 +33,8 @@ _FEW_DECISIONS = 40
 _TRIES = 20
 #: How far beside a point the followers are asked whether they repeat themselves, in trust radii.
 _BESIDE = 1e-5
+#: Values of F on the model that differ by less than this share are the same.
+_ALIKE = 1e-10
 #: Idle steps before looks far away begin, how many at a time, and how many points are compared for one.
 _IDLE, _LOOKS, _CANDIDATES = 8, 4, 3000
 #: Answers nearer to each other than this share of the way that was come count once in the model of the whole response.
@@ -201,7 +203,9 @@ def explore(task: Task, state: RegionState, model: ResponseModel, unseen: Vector
     moved = [region.size(point) for point in points]
     if min(moved) < 0.1 * max(moved):  # the set ends there
         return points[int(np.argmax(moved))]
-    return points[int(np.argmin([objective(point)[0] for point in points]))]
+    there, back = (objective(point)[0] for point in points)
+    # Where both look alike, rounding errors do not decide: another machine has others.
+    return points[int(back < there - _ALIKE * (abs(there) + abs(back)))]
 
 
 def _telling_share(state: RegionState) -> float:
