@@ -7,8 +7,12 @@ import pytest
 
 import pzos
 from pzos.base.errors import InvalidInput
-from pzos.methods.solver import Stop
+from pzos.base.keys import Keys
+from pzos.methods.response_model.history import History
+from pzos.methods.solver import Stop, Task
+from pzos.methods.trust_region.looking import anywhere
 from pzos.methods.trust_region.solver import CompositeTrustRegion
+from pzos.methods.trust_region.state import RegionState
 from pzos.testing import play
 
 rng = np.random.default_rng(11)
@@ -57,6 +61,15 @@ def two_wells():
         lambda x, y: float(-2.0 * y[0] - y[1]), lambda x, y: 0 * x, lambda x, y: np.array([-2.0, -1.0])
     )
     return pzos.Problem(leader, respond, np.array([-1.5, -1.6]), pzos.Box(-4.0, 4.0))
+
+
+def test_a_random_point_is_never_one_that_was_told():
+    """Every corner was told, and in a wide region random points end there."""
+    corners = np.array([[-4.0, -4.0], [-4.0, 4.0], [4.0, -4.0], [4.0, 4.0]])
+    history = History(corners, np.zeros((4, 2)), np.ones(4), np.ones(2))
+    state = RegionState(corners[0], history=history, radius=1e3)
+    for step in range(20):
+        assert not state.knows(anywhere(Task(two_wells().known(), Keys(step)), state))
 
 
 def sales(cliff):

@@ -29,8 +29,12 @@ _RIDGE = 1e-10
 _LOST, _UNKNOWN = 3, 0.5
 #: Above this many decisions looks far away find nothing, and unseen directions must be worth more.
 _FEW_DECISIONS = 40
+#: So many random points are tried for one that was not told.
+_TRIES = 20
 #: How far beside a point the followers are asked whether they repeat themselves, in trust radii.
 _BESIDE = 1e-5
+#: Values of F on the model that differ by less than this share are the same.
+_ALIKE = 1e-10
 #: Idle steps before looks far away begin, how many at a time, and how many points are compared for one.
 _IDLE, _LOOKS, _CANDIDATES = 8, 4, 3000
 #: Answers nearer to each other than this share of the way that was come count once in the model of the whole response.
@@ -87,9 +91,13 @@ def along_first_move(state: RegionState) -> bool:
 
 
 def anywhere(task: Task, state: RegionState) -> Vector:
-    """Return a random point of the trust region."""
-    signs = task.keys.generator(Role.PROBE, state.step, 1).uniform(-1.0, 1.0, state.x.size)
-    return region_of(task, state).at(1.0, signs)
+    """Return a random point of the trust region that was not told: nearer if need be, for far ones end in corners."""
+    region, draw = region_of(task, state), task.keys.generator(Role.PROBE, state.step, 1)
+    for halvings in range(_TRIES):
+        x = region.at(0.5**halvings, draw.uniform(-1.0, 1.0, state.x.size))
+        if not state.knows(x):
+            break
+    return x
 
 
 def survey(task: Task, state: RegionState, x: Vector) -> Vector:
@@ -195,7 +203,9 @@ def explore(task: Task, state: RegionState, model: ResponseModel, unseen: Vector
     moved = [region.size(point) for point in points]
     if min(moved) < 0.1 * max(moved):  # the set ends there
         return points[int(np.argmax(moved))]
-    return points[int(np.argmin([objective(point)[0] for point in points]))]
+    there, back = (objective(point)[0] for point in points)
+    # Where both look alike, rounding errors do not decide: another machine has others.
+    return points[int(back < there - _ALIKE * (abs(there) + abs(back)))]
 
 
 def _telling_share(state: RegionState) -> float:
