@@ -91,7 +91,7 @@ class Description(Source):
         known, solver = self.problem.known(), self.solver
         if not self.by_default and known.outcomes is None:
             return replace(self, settings=settings)
-        from pzos.methods.default import choose, suited  # half of the time of  pzos ask  where it is not needed
+        from pzos.methods.default import choose, suited  # slow to load; a method that is named does without
 
         if self.by_default:
             # The choice does not depend on the limits, which may change between sessions: the study stays the same.
