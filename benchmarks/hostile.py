@@ -2,6 +2,9 @@
 
 Run:  python benchmarks/hostile.py [FILES [SEED]]          (200 by default; needs fork)
 
+It fails where a file does harm; time and memory are measured, printed beside their bars, and fail nothing, because they
+are the machine's as well.
+
 Every file is looked at, exported, reported and recovered by the commands, each in a process of its own. Each must end
 within 2 s of processor time (its imports left out) and 200 MB of memory, with one clear sentence or a result; nothing
 that steers a terminal or a page may come out, and no cell of a table may begin a formula.
@@ -192,8 +195,6 @@ def looked_at(words: list[str], out: Path) -> list[str]:
         wrong.append(f"exit {os.waitstatus_to_exitcode(status)}: {text.strip().splitlines()[-1:]}")
     if os.waitstatus_to_exitcode(status) and len(text) > 2000:
         wrong.append(f"{len(text)} characters instead of a sentence")
-    if seconds > SECONDS or megabytes > MEGABYTES:
-        wrong.append(f"took {seconds:.1f} s and {megabytes:.0f} MB")
     if any(char in text for char in STEERING):
         wrong.append("characters that steer a terminal")
     what = f"{words[0]} {Path(words[1]).name}"
@@ -254,10 +255,9 @@ def main(arguments: list[str]) -> int:
                 failures += [f"{path.name} ({what}): {line}" for line in results(Path(out))]
     for line in failures[:20]:
         print("  " + line)
-    (seconds, slowest), (megabytes, largest) = WORST
-    print(f"{count} files, {len(failures)} failures; at most {seconds:.2f} s (bar 2; {slowest})")
-    print(f"and {megabytes:.0f} MB (bar 200; {largest})")
-    print("met" if not failures else "NOT MET")
+    print(f"{count} files, {len(failures)} failures")
+    for (most, what), bar, unit in zip(WORST, (SECONDS, MEGABYTES), ("s", "MB"), strict=True):
+        print(f"at most {most:.2f} {unit} ({what}; bar {bar:.0f}): {'met' if most <= bar else 'NOT MET'}")
     return int(bool(failures))
 
 

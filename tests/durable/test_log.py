@@ -505,4 +505,4 @@ def test_frames_of_other_types_are_refused(tmp_path: Path, payload: bytes) -> No
 
 
 def test_hostile_files(tmp_path: Path) -> None:
-    assert drilled(tmp_path, "hostile.py", "20").endswith("met\n")
+    assert "20 files, 0 failures\n" in drilled(tmp_path, "hostile.py", "20")
