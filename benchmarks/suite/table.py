@@ -114,14 +114,15 @@ class Cell:
 
 
 def cells(table: Sequence[Row], ours: str = "default") -> list[Cell]:
-    """Return the cells that have our row and another method's."""
+    """Return the cells that have our row and another method's, of as many instances: medians of fewer say little."""
     found = []
     for family, budget in dict.fromkeys((row.family, row.budget) for row in table):
-        here = {row.method: row.median for row in table if (row.family, row.budget) == (family, budget)}
-        others = {name: gap for name, gap in here.items() if name in METHODS and name != ours}
-        if ours in here and others:
-            by = min(others, key=lambda name: others[name])
-            found.append(Cell(family, budget, here[ours], others[by], by))
+        here = {row.method: row for row in table if (row.family, row.budget) == (family, budget)}
+        mine = here.pop(ours, None)
+        others = [row for name, row in here.items() if name in METHODS and mine is not None and row.runs >= mine.runs]
+        if mine is not None and others:
+            best = min(others, key=lambda row: row.median)
+            found.append(Cell(family, budget, mine.median, best.median, best.method))
     return found
 
 

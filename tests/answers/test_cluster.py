@@ -162,6 +162,18 @@ class TestDask:
         assert bits(again) == bits(result)
         assert len(read_study(path).answers) == 12
 
+    def test_a_front_in_any_order(self, dask: DaskExecutor, tmp_path: Path) -> None:
+        path, problem = tmp_path / "front.study", game()
+        spent = pzos.leader_from_functions(lambda x, y: float(x @ x), lambda x, y: 2.0 * x, lambda x, y: 0.0 * y)
+        settings = {"queries": 12, "order": "told", "workers": 2, "path": path, "progress": False}
+        found = pzos.front(problem, [problem.leader, spent], executor=dask, **settings)
+        assert [query.index for query, _ in found.result.told or ()] == [0] * 12
+        out = np.cumsum([1 if event.response is None else -1 for event in read_study(path).events])
+        assert out.max() == 2
+        with ThreadPoolExecutor(1) as nobody:  # all is in the file
+            again = pzos.front(problem, [problem.leader, spent], executor=nobody, **settings)
+        assert np.array_equal(again.points, found.points)
+
     def test_retries_on_a_cluster(self, dask: DaskExecutor, tmp_path: Path) -> None:
         follower = Noting(tmp_path, "raise", times=2)
         tolerance = pzos.Tolerance(attempts=5, wait=0.0)

@@ -84,6 +84,8 @@ def test_answers_from_before_a_date_only_shape_the_prior(folder: Path) -> None:
     assert "older answers" not in pzos_in(folder, *words, "--trust-since", "2001-01-01").stdout
     refused = pzos_in(folder, "solve", "new.toml", "--trust-since", "2026-01-01")
     assert "--answers FILE" in refused.stderr
+    refused = pzos_in(folder, *words, "--trust-since", "yesterday")  # would age all of them, as followers' name
+    assert "expected a date (2026-05-01), or the name of followers: model:follower" in refused.stderr
 
 
 def test_a_front_is_found_kept_and_drawn(folder: Path) -> None:

@@ -241,6 +241,8 @@ def test_five_forms_are_handed_out_and_come_back_in_any_order(tmp_path: Path) ->
 def test_the_forms_of_a_batch_are_those_of_the_step(toml: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["ask", "--count", "2", "--json"]) == 0
     assert [form["index"] for form in json.loads(capsys.readouterr().out)["queries"]] == [0, 1]
+    assert main(["ask", "--count", "50"]) == 0
+    assert 'order = "told"' in capsys.readouterr().err
     assert main(["ask", "--count", "0"]) == 2
 
 

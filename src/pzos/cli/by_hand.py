@@ -73,6 +73,9 @@ def ask(args: argparse.Namespace) -> int:
         queries = queries[: args.count]
         if not queries:
             sys.stderr.write(f"nothing to ask: {study.stop.value}\n")
+        elif len(queries) < (args.count or 1) and not in_any_order:
+            told = 'a study of the default method with  order = "told"  in its TOML file hands out as many as wanted'
+            sys.stderr.write(f"the step has no more than {counted(len(queries), 'query')}; {told}\n")
     as_json = args.json or (args.out is not None and args.out.suffix == ".json")
     known = description.problem.known()
     text = (as_json_text if as_json else as_csv_text)(queries, known.decisions, known.responses)

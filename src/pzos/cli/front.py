@@ -52,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
         found = front(
             description.problem, leaders, senses=args.senses, queries=args.queries, batch=args.batch,
             seed=description.settings.get("seed", 0), executor=executor, order=args.order or "asked",
-            tolerance=tolerance_of(args), path=args.file, **answers_of(args),
+            tolerance=tolerance_of(args), path=args.file, **answers_of(args, description.problem),
         )  # fmt: skip
     if args.out is not None:
         (found.page if args.out.suffix == ".html" else found.plot)(args.out)

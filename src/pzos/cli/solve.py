@@ -48,7 +48,7 @@ def run(args: argparse.Namespace) -> int:
     """Solve and print the result; exit code 130 if it was interrupted."""
     problem, solver, settings = _asked(args)
     given = {"seed": args.seed, "order": args.order, "certificate": args.certificate}
-    settings = {**settings, **limits_of(args), **answers_of(args)}
+    settings = {**settings, **limits_of(args), **answers_of(args, problem)}
     settings |= {name: value for name, value in given.items() if value is not None}
     failing = {"failure_rate": settings.pop("failure_rate")} if "failure_rate" in settings else {}
     tolerant = failing or args.drop or args.attempts != 1 or args.timeout is not None

@@ -25,7 +25,7 @@ from pzos.answers.failures import Tolerance, TolerantOracle
 from pzos.answers.oracle import Oracle
 from pzos.answers.table import Answers
 from pzos.answers.table_files import write_columns
-from pzos.base.checks import Faults, aligned, counted, printable
+from pzos.base.checks import Faults, aligned, counted, printable, shown
 from pzos.base.errors import InvalidInput
 from pzos.base.frames import spare_study
 from pzos.base.types import Query
@@ -34,6 +34,8 @@ from pzos.cli.printing import add_json, emit, sparkline
 from pzos.durable.log import read_study, recover as save_intact
 from pzos.durable.replay import summary
 from pzos.methods.solver import Stop, explained
+from pzos.problem.follower import name_of_followers
+from pzos.problem.problem import Problem
 from pzos.solving import certified
 from pzos.stationarity.certificate import ended_with, kept_beside
 from pzos.study.result import Result, stop_words
@@ -154,7 +156,7 @@ def run(args: argparse.Namespace) -> int:
         asked_for = workers() if args.workers or args.dask else description.workers
         description = description.answered_by(asked_for, args.order)
         limits = {**limits_of(args), "queries": purse.method}
-        with _opened(description, **limits, **answers_of(args)) as study:
+        with _opened(description, **limits, **answers_of(args, description.problem)) as study:
             result, still_open = drive(study, oracle, workers=workers), study.ask()
         result = replace(result, explanation=explained(study.solver, study.state))
         result = certified(result, study, purse, fresh, description.path)
@@ -363,7 +365,7 @@ def add_answers(parser: argparse.ArgumentParser) -> None:
                         "longer be true and only shape the prior")  # fmt: skip
 
 
-def answers_of(args: argparse.Namespace) -> dict[str, Any]:
+def answers_of(args: argparse.Namespace, problem: Problem) -> dict[str, Any]:
     """Return the answers that were given, merged; all files that cannot be used are named at once."""
     if not args.answers:
         if args.trust_since is not None:
@@ -373,7 +375,14 @@ def answers_of(args: argparse.Namespace) -> dict[str, Any]:
     tables = [table for file in args.answers if (table := faults.made(Answers.open, file)) is not None]
     faults.raise_if_any()
     table = functools.reduce(operator.add, tables)
-    return {"answers": table if args.trust_since is None else table.trusting(args.trust_since)}
+    if args.trust_since is None:
+        return {"answers": table}
+    named = {text.partition(" @")[0] for text in table.follower} | {name_of_followers(problem.known().follower)}
+    names = sorted(named - {""})
+    if not args.trust_since[:1].isdigit() and args.trust_since not in names:  # else a misspelt date would age them all
+        of_whom = "" if not names else ", or the name of followers: " + ", ".join(names)
+        raise InvalidInput(f"--trust-since: {shown(args.trust_since)}: expected a date (2026-05-01){of_whom}")
+    return {"answers": table.trusting(args.trust_since)}
 
 
 def limits_of(args: argparse.Namespace) -> dict[str, Any]:

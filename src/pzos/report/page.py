@@ -10,11 +10,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from pzos.base.checks import printable
 from pzos.base.columns import Column, Columns
 from pzos.base.errors import MissingExtra
 from pzos.base.frames import spare_study
-from pzos.base.types import Vector
+from pzos.base.types import Matrix, Vector
 from pzos.report.charts import FEW, bundle, charts
 from pzos.report.story import Point, Story
 
@@ -119,8 +121,8 @@ def decision_table(story: Story) -> Table:
     """Return the decision beside doing nothing and the start, with F above; in their order where few."""
     points = [point for point in story.points if point.x.size == story.points[-1].x.size]
     since = max(len(points) - 2, 0)  # the start; doing nothing, if it is there, is before it
-    rows = _rows([point.x for point in points], story.decisions, "x", since)
-    table = _table(rows if len(rows) <= FEW else _largest_first(rows), points, "decision", since)
+    few = bool(points) and points[-1].x.size <= FEW
+    table = _table(points, [point.x for point in points], story.decisions, "decision", since, in_order=few)
     values = [point.value for point in points]
     if all(value != value for value in values):
         return table
@@ -137,42 +139,42 @@ def followers_table(story: Story) -> Table:
     """Return what the followers did at these points, the largest changes first."""
     size = story.points[-1].y.size if story.points else 0
     points = [point for point in story.points if point.y.size == size and size]
-    rows = _largest_first(_rows([point.y for point in points], story.responses, "y"))
-    return _table(rows, points, "followers")
+    return _table(points, [point.y for point in points], story.responses, "followers")
 
 
-class _Row(NamedTuple):
-    change: float
-    unit: str
-    largest: float
-    cells: tuple[str, ...]
+def _table(
+    points: Sequence[Point], vectors: Sequence[Vector], named: Columns, what: str, since: int = 0, *,
+    in_order: bool = False,
+) -> Table:  # fmt: skip
+    """Return a row for each entry of the vectors; texts are made only of the rows that the page holds."""
+    numbers = np.array(vectors, ndmin=2)  # without points: no entries
+    size = numbers.shape[1]
+    columns = named.of(size)
+    changes = numbers[-1] - numbers[since]
+    order = range(size) if in_order else _largest_first(changes, numbers, columns)
+    letter = "x" if what == "decision" else "y"
+    cells = []
+    for at in order[:_MOST_ROWS]:
+        column, change = columns[at], float(changes[at])
+        row = [column.label(letter, at), *map(column.shown, numbers[:, at].tolist())]
+        if len(points) > 1:
+            row.append(("+" if change > 0 else "") + column.shown(change))
+        cells.append(tuple(row))
+    head = (f"change from {points[since].name}",) if len(points) > 1 else ()
+    note = f"{FEW} of {size:,}, show all" if size > FEW else ""
+    if size > _MOST_ROWS:
+        note = f"{FEW} of {size:,}, show {_MOST_ROWS:,} (pzos export writes all of them)"
+    return Table("numbers", cells[:FEW], (what, *(point.name for point in points), *head), cells[FEW:], note)
 
 
-def _rows(vectors: Sequence[Vector], named: Columns, letter: str, since: int = 0) -> list[_Row]:
-    found = []
-    for at, column in enumerate(named.of(vectors[-1].size) if vectors else ()):
-        numbers = [float(vector[at]) for vector in vectors]
-        change = numbers[-1] - numbers[since]
-        cells = [column.label(letter, at), *map(column.shown, numbers)]
-        if len(numbers) > 1:
-            cells.append(("+" if change > 0 else "") + column.shown(change))
-        found.append(_Row(abs(change), column.unit, max(map(abs, numbers)), tuple(cells)))
-    return found
-
-
-def _largest_first(rows: list[_Row]) -> list[_Row]:
+def _largest_first(changes: Vector, numbers: Matrix, columns: Sequence[Column]) -> Sequence[int]:
     """Sort by the change; where units differ, by its part of the number itself."""
-    relative = len({row.unit for row in rows}) > 1
-    return sorted(rows, key=lambda row: -(row.change / (row.largest or 1.0) if relative else row.change))
-
-
-def _table(rows: list[_Row], points: Sequence[Point], what: str, since: int = 0) -> Table:
-    cells = [row.cells for row in rows[:_MOST_ROWS]]
-    change = (f"change from {points[since].name}",) if len(points) > 1 else ()
-    note = f"{FEW} of {len(rows):,}, show all" if len(rows) > FEW else ""
-    if len(rows) > _MOST_ROWS:
-        note = f"{FEW} of {len(rows):,}, show {_MOST_ROWS:,} (pzos export writes all of them)"
-    return Table("numbers", cells[:FEW], (what, *(point.name for point in points), *change), cells[FEW:], note)
+    sizes = np.abs(changes)
+    if len({column.unit for column in columns}) > 1:
+        largest = np.abs(numbers).max(axis=0)
+        sizes = sizes / np.where(largest == 0.0, 1.0, largest)
+    order: list[int] = np.argsort(-sizes, kind="stable").tolist()
+    return order
 
 
 # ---- a reproduction of the paper --------------------------------------------------------------------------------

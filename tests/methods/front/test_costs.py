@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import pzos
-from pzos.methods.front.costs import directions, hypervolume, knees, scalarised, spans, undominated
+from pzos.methods.front.costs import Chebyshev, directions, hypervolume, knees, scalarised, spans, undominated
 
 
 def clouds(costs: int) -> st.SearchStrategy[np.ndarray]:
@@ -76,7 +76,7 @@ def leaders(count: int) -> list[pzos.Leader]:
 def test_the_scalarised_cost_has_exact_gradients_and_is_close_to_chebyshev(count: int) -> None:
     weights = directions(count, 9)[-1]
     signs, lowest, wide = np.ones(count), np.linspace(0.1, 0.3, count), np.linspace(1.0, 2.0, count)
-    leader = scalarised(leaders(count), signs, lowest, wide, weights)
+    leader = scalarised(leaders(count), Chebyshev.of(signs, lowest, wide, weights))
     x, y = np.array([0.3, -0.2]), np.array([0.5, 0.1, -0.4])
     assert pzos.check_leader(leader, x, y)
     terms = weights * (np.array([one.value(x, y) for one in leaders(count)]) - lowest) / wide

@@ -126,6 +126,15 @@ def test_prices_do_not_get_lost_where_nothing_is_sold():
     assert best - result.value < 2e-3 * (best - x0 @ sold(x0))
 
 
+def test_a_promise_of_rounding_where_f_is_zero_is_no_trial():
+    """DeSilva's problem: the second query has F = 0, where a promise of 4e-16 once shortened the steps to nothing."""
+    leader = pzos.leader_from_functions(
+        lambda x, y: float(x @ x - 2.0 * x.sum() + y @ y), lambda x, y: 2.0 * x - 2.0, lambda x, y: 2.0 * y
+    )
+    problem = pzos.Problem(leader, lambda x: np.clip(x, 0.5, 1.5), [2.5, 0.1], pzos.Box(0.0, 3.0))
+    assert run(problem, 10).best_value < -0.99  # the best is -1; -0.04 before
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_few_queries_suffice_with_declared_structure_and_hardly_more_without(seed):
     game = SecurityGame.random(300 + seed, 30)

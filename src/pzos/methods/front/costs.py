@@ -6,7 +6,9 @@ All costs go down here; a cost to be maximised enters with its sign turned.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from itertools import combinations_with_replacement
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -87,6 +89,7 @@ def knees(costs: Matrix) -> Rows:
     return np.flatnonzero((depth >= best) & (depth > _KNEE) & ~ends)
 
 
+@lru_cache(maxsize=8)
 def directions(costs: int, count: int) -> Matrix:
     """Return weights of the costs, spread over the simplex, the ends first; ``count`` of them for two costs.
 
@@ -118,28 +121,39 @@ def _spread(rows: list[int]) -> list[int]:
     return ordered
 
 
-def scalarised(leaders: Sequence[Leader], signs: Vector, lowest: Vector, wide: Vector, weights: Vector) -> Leader:
-    """Return max_i w_i c_i + rho sum_i w_i c_i, the largest rounded off, of c_i = (f_i - lowest_i)/wide_i.
+class Chebyshev(NamedTuple):
+    """costs -> max_i t_i + rho sum_i t_i, the largest rounded off, of t_i = scale_i f_i - shift_i.
 
     The augmented Chebyshev cost: its minimisers reach concave parts of a front, which weighted sums jump over.
     """
-    scale = weights * signs / wide
-    shift = weights * lowest / wide
 
-    def mixed(terms: Vector) -> tuple[float, Vector]:
+    scale: Vector
+    shift: Vector
+
+    @classmethod
+    def of(cls, signs: Vector, lowest: Vector, wide: Vector, weights: Vector) -> Chebyshev:
+        """Return that of the weighted costs w_i (f_i - lowest_i)/wide_i."""
+        return cls(weights * signs / wide, weights * lowest / wide)
+
+    def __call__(self, costs: Vector) -> tuple[float, Vector]:
+        """Return the value and its slope in the costs."""
+        terms = self.scale * costs - self.shift
         top = float(terms.max())
         shares = np.exp((terms - top) / _ROUNDED)
         total = float(shares.sum())
         value = top + _ROUNDED * float(np.log(total)) + _AUGMENTED * float(terms.sum())
-        return value, shares / total + _AUGMENTED
+        return value, (shares / total + _AUGMENTED) * self.scale
+
+
+def scalarised(leaders: Sequence[Leader], cost: Chebyshev) -> Leader:
+    """Return the leader whose cost is this one of the leaders' costs."""
 
     def value(x: Vector, y: Vector) -> float:
-        return mixed(scale * np.array([leader.value(x, y) for leader in leaders]) - shift)[0]
+        return cost(np.array([leader.value(x, y) for leader in leaders]))[0]
 
     def everything(x: Vector, y: Vector) -> tuple[float, Vector, Vector]:
         at = [leader(x, y) for leader in leaders]
-        total, shares = mixed(scale * np.array([one.value for one in at]) - shift)
-        pulls = shares * scale
+        total, pulls = cost(np.array([one.value for one in at]))
         grad_x: Vector = np.einsum("i,ij->j", pulls, np.array([one.grad_x for one in at]))
         grad_y: Vector = np.einsum("i,ij->j", pulls, np.array([one.grad_y for one in at]))
         return total, grad_x, grad_y

@@ -7,7 +7,7 @@ expected to grow most, judged on the model. Weights enter by augmented Chebyshev
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -18,7 +18,7 @@ from pzos.base.checks import Faults, Must, check_fields, checked, one_of, whole
 from pzos.base.threads import one_blas_thread
 from pzos.base.types import Matrix, Sense, Vector
 from pzos.methods.estimators import Answers, Plan, of_kind
-from pzos.methods.front.costs import directions, hypervolume, scalarised, spans, undominated
+from pzos.methods.front.costs import Chebyshev, directions, hypervolume, scalarised, spans, undominated
 from pzos.methods.response_model.response import ResponseModel
 from pzos.methods.solver import Outcome, Stop, Task, Told, begin
 from pzos.methods.trust_region.judging import findings
@@ -141,11 +141,14 @@ class FrontSolver:
         asked = [of_kind(FrontPlan, plan) for plan in pending]
         if not state.tracks:
             return _of_track(self.within.propose(task, state.shared, asked))
-        looked = [self._promise(task, state, number, asked) for number in self._looked(state, asked)]
-        number = max(looked, key=lambda one: one.promise).number
         now = spans(state.costs)
-        own = self._task(task, now, number)
-        region = self._region(own, state, number)
+        track = self._tracks(task, state, now)
+        looked = [
+            _Looked(number, self._promise(state, now, *track(number), number, asked))
+            for number in self._looked(state, asked)
+        ]
+        number = max(looked, key=lambda one: one.promise).number
+        own, region = track(number)
         plan = self.within.propose(own, region, asked) if asked else alone(region, self.within.planned(own, region))
         return _of_track(plan, track=number, within=now, promises=tuple((one.number, one.promise) for one in looked))
 
@@ -163,23 +166,23 @@ class FrontSolver:
         oldest = min(numbers, key=lambda k: tracks[k].looked)
         return list(dict.fromkeys([*promising, oldest]))
 
-    def _promise(self, task: Task, state: FrontState, number: int, asked: Sequence[FrontPlan]) -> _Looked:
+    def _promise(
+        self, state: FrontState, now: Spans, own: Task, region: RegionState, number: int, asked: Sequence[FrontPlan]
+    ) -> float:
         """Return what the front is expected to gain from the minimiser of one track, beside the open queries."""
-        lowest, wide = now = spans(state.costs)
-        own = self._task(task, now, number)
-        region = self._region(own, state, number)
+        lowest, wide = now
         (model,) = models(own, region, self.within.points, region.shapes[:1], region.priors, False).values()
         move = self.within.minimiser(own, region, model)
         points = [plan.points[0] for plan in asked]
         apart = [float(np.max(np.abs(move.x - point) / region.past.sizes)) for point in points]
         expected = [self._costs_on(model, x) for x in (move.x, *points)]
         if expected[0] is None or min(apart, default=np.inf) <= _APART * region.radius:
-            return _Looked(number, 0.0)
+            return 0.0
         rows = np.vstack([state.costs, *(costs for costs in reversed(expected) if costs is not None)])
         scaled, reference = (rows - lowest) / wide, np.full(lowest.size, _REFERENCE)
         grown = hypervolume(scaled, reference) - hypervolume(scaled[:-1], reference)
         worth = _AT_ENDS if number < len(self.leaders) else _BESIDE_VOLUME
-        return _Looked(number, grown + worth * max(move.predicted, 0.0))
+        return grown + worth * max(move.predicted, 0.0)
 
     def _costs_on(self, model: ResponseModel, x: Vector) -> Vector | None:
         y = model.clipped(x)
@@ -190,20 +193,29 @@ class FrontSolver:
             return None  # f is not defined on what the model answers
         return costs
 
-    def _task(self, task: Task, within: Spans, number: int) -> Task:
-        """Return the task of one track: the scalarised cost of its weight, in these spans of the costs."""
-        weights = directions(len(self.leaders), self.weights)[number]
-        leader = scalarised(self.leaders, self.signs, *within, weights)
-        return replace(task, known=replace(task.known, leader=leader, sense="min"))
+    def _tracks(self, task: Task, state: FrontState, within: Spans) -> Callable[[int], tuple[Task, RegionState]]:
+        """Return number -> task and region of a track, with the costs in these spans.
 
-    def _region(self, own: Task, state: FrontState, number: int) -> RegionState:
-        """Return the trust region of one track around the point that is best for it now, with what all have learned."""
+        The task is to minimise the scalarised cost of its weight; the region lies around the told point that is best
+        for it now, with what all have learned.
+        """
+        history, weights = state.shared.past, directions(len(self.leaders), self.weights)
+        pairs = zip(history.points, history.answers, strict=True)
+        told = np.array([[leader.value(x, y) for leader in self.leaders] for x, y in pairs])
+
+        def track(number: int) -> tuple[Task, RegionState]:
+            cost = Chebyshev.of(self.signs, *within, weights[number])
+            known = replace(task.known, leader=scalarised(self.leaders, cost), sense="min")
+            values = [cost(row)[0] for row in told]
+            return replace(task, known=known), self._region(state, number, values)
+
+        return track
+
+    def _region(self, state: FrontState, number: int, values: list[float]) -> RegionState:
         region, shared = state.tracks[number].region, state.shared
-        leader, history = own.known.leader, shared.past
-        values = [leader.value(x, y) for x, y in zip(history.points, history.answers, strict=True)]
-        best = int(np.argmin(values))
+        history, best = shared.past, int(np.argmin(values))
         return replace(
-            region, x=history.points[best], value=float(values[best]), first=float(values[0]), centre=best,
+            region, x=history.points[best], value=values[best], first=values[0], centre=best,
             step=state.step, history=history, contest=shared.contest, scales=shared.scales, priors=shared.priors,
             tuned=shared.tuned, exact=shared.exact, suspect=shared.suspect, jumps=shared.jumps, blur=shared.blur,
             surprise=shared.surprise, miss=shared.miss, wrong=shared.wrong, given=shared.given, failed=shared.failed,
@@ -228,8 +240,8 @@ class FrontSolver:
             begun = region.history is not None
             after = self._opened(after, region) if begun else replace(after, shared=region, step=state.step + 1)
         else:
-            own = self._task(task, plan.within or spans(state.costs), plan.track)
-            region, _ = self.within.take(own, self._region(own, state, plan.track), plan, answer)
+            own, region = self._tracks(task, state, plan.within or spans(state.costs))(plan.track)
+            region, _ = self.within.take(own, region, plan, answer)
             tracks = _seen(list(state.tracks), plan)
             tracks[plan.track] = Track(region, np.inf, state.step)
             step = state.step + (plan.within is not None)  # what was asked blindly leaves the ends their turns
@@ -258,7 +270,7 @@ class FrontSolver:
         size = np.abs(state.costs[-1])
         wide = np.where(size > 0.0, size, 1.0)
         weights = np.full(len(self.leaders), 1.0 / len(self.leaders))
-        leader = scalarised(self.leaders, self.signs, state.costs[-1], wide, weights)
+        leader = scalarised(self.leaders, Chebyshev.of(self.signs, state.costs[-1], wide, weights))
         return replace(task, known=replace(task.known, leader=leader, sense="min"))
 
     def _opened(self, state: FrontState, region: RegionState) -> FrontState:
