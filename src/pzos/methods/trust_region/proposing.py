@@ -52,7 +52,7 @@ _ROUNDING = 1e-9
 #: How far from x0 the first queries lie as long as no answer tells how far is far, in the size of x0.
 _BLIND = 0.15
 #: Those count if they turn out to lie so many first radii away; nearer ones as well if they show every direction.
-_NEAREST, _FARTHEST, _NEAREST_OF_ALL = 0.1, 2.0, 0.01
+_NEAREST, _FARTHEST, _NEAREST_OF_ALL = 0.1, 4.0, 0.01
 #: After one query in every direction the next ones lie so many times as far away, in turns.
 _FURTHER = 4.0
 
