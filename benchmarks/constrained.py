@@ -20,18 +20,26 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"):
 import json
 import sys
 import time
+from collections import defaultdict
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import numpy as np
+from numpy.typing import NDArray
 
 import pzos
-from pzos.methods.trust_region.state import Kind
-from testbed.constrained import FAMILIES, METHODS, Asked, Case, Spent, first_good, missing, reference, small
+from pzos.methods.estimators import Plan
+from pzos.methods.solver import Task
+from pzos.methods.trust_region.constrained import ConstrainedState
+from pzos.methods.trust_region.state import Kind, TrialPlan
+from testbed.constrained import FAMILIES, FEASIBLE, METHODS, Asked, Case, Spent, first_good, reference, small
 from testbed.versions import versions
 
+#: The share of its margin from which a trial counts as one that keeps it.
+NEARLY = 0.9
 PACKAGES = ("numpy", "scipy", "cma", "optuna", "botorch")
 
 
@@ -39,7 +47,7 @@ def one_run(case: Case, method: str, budget: int) -> dict[str, Any]:
     """Run one method on one case, and return F and violation at every point asked."""
     asked, begin, end = Asked(case, budget), time.process_time(), None
     with contextlib.suppress(Spent):
-        end = METHODS[method][0](asked, case.seed)
+        end = METHODS[method].run(asked, case.seed)
     took = (time.process_time() - begin) / max(len(asked.values), 1)
     told = {"values": asked.values, "violations": asked.violations, "seconds": took}
     if isinstance(end, pzos.Result):
@@ -60,8 +68,9 @@ def table(args: argparse.Namespace) -> None:
             if "best" not in kept:
                 kept["best"] = reference(case)[0]
             for method in args.methods:
-                if method not in kept and not missing(method):
-                    budget = args.own_budget if method == "pzos" else args.budget
+                peer = METHODS[method]
+                if method not in kept and not peer.missing() and case.problem.x0.size <= peer.decisions:
+                    budget = int(min(args.own_budget if method == "pzos" else args.budget, peer.queries))
                     kept[method] = one_run(case, method, budget)
                     file.write_text(json.dumps(kept))
             runs = {method: kept[method] for method in METHODS if method in kept}
@@ -85,41 +94,71 @@ def _said(found: list[float]) -> str:
     return f"{entries} (median {np.median(found):.0f})" if np.isfinite(np.median(found)) else entries
 
 
+class Watched(pzos.ConstrainedTrustRegion):
+    """The solver, with the plan that is open in view."""
+
+    plan: Plan
+
+    def ask(self, task: Task, state: ConstrainedState) -> Plan:
+        """Keep what is planned."""
+        Watched.plan = super().ask(task, state)
+        return Watched.plan
+
+
+@dataclass
+class Tally:
+    """How many constraints were violated at how many queries of one kind."""
+
+    queries: int = 0
+    broken: int = 0
+    constraints: int = 0
+    violated: int = 0
+
+    def count(self, over: NDArray[np.bool_]) -> None:
+        """Count one query."""
+        self.queries, self.broken = self.queries + 1, self.broken + bool(over.any())
+        self.constraints, self.violated = self.constraints + over.size, self.violated + int(np.count_nonzero(over))
+
+    def __str__(self) -> str:
+        share, any_share = self.violated / max(self.constraints, 1), self.broken / max(self.queries, 1)
+        return (f"{self.violated} of {self.constraints} constraints violated ({100 * share:.1f} %), any at "
+                f"{self.broken} of {self.queries} ({100 * any_share:.1f} %)")  # fmt: skip
+
+
+def _kinds(plan: TrialPlan, feasible: bool) -> list[str]:
+    """Return what a query counts as; ``feasible`` if a feasible point was known before it."""
+    trial = plan.kind is Kind.TRIAL
+    if not feasible:
+        return ["trials before a feasible point was known"] if trial else []
+    margin = getattr(plan.move, "margin", 0.0)
+    found = "trials that keep their margin" if margin >= NEARLY else "trials that do not"
+    return ["trials", found, "all queries"] if trial else ["queries without a margin", "all queries"]
+
+
 def risk(args: argparse.Namespace) -> None:
-    """Print how often trial points violate a constraint that is near its limit, after the first ten answers."""
-    violated = pairs = broken = trials = 0
-    stood = fell = 0  # trials once a feasible point was known, and those of them that broke any
-    each = over = 0  # the constraints at those trials, near their limits or not, and those of them that were violated
-    every = hit = 0  # all queries once a feasible point was known, whatever they were for, and those that broke any
+    """Print how often queries violate constraints after the first ten answers, and what is returned."""
+    tallies, returned, infeasible = defaultdict(Tally), 0.0, 0
     for seed in range(args.first, args.first + args.risk):
         case = small(seed)
-        study = pzos.Study(case.problem.known(), pzos.ConstrainedTrustRegion(), seed=seed, queries=30)
+        study = pzos.Study(case.problem.known(), Watched(), seed=seed, queries=30)
         while not study.done:
             (query,) = study.ask()
-            plan = study.solver.ask(study.task, study.state)  # a pure function: the plan that is open
-            move, y = plan.move, case.respond(query.x)
-            g = case.problem.outcomes.values(query.x, y) / study.state.scales.outcomes if study.queries else np.zeros(0)
-            if study.queries >= 10 and study.result().violation <= 0.0:
-                every += 1
-                hit += bool((g > 1e-6).any())
-            late = study.queries >= 10 and plan.kind is Kind.TRIAL
-            if late and study.result().violation <= 0.0:
-                stood += 1
-                fell += bool((g > 1e-6).any())
-                each += g.size
-                over += int(np.count_nonzero(g > 1e-6))
-            if late and getattr(move, "kept", False):
-                near = move.foreseen > -3.0 * move.deviations - 1e-3
-                violated += int(np.count_nonzero(g[near] > 1e-6))
-                pairs += int(np.count_nonzero(near))
-                broken += bool((g > 1e-6).any())
-                trials += 1
+            y = case.respond(query.x)
+            if study.queries >= 10:
+                g = case.problem.outcomes.values(query.x, y) / study.state.scales.outcomes
+                for kind in _kinds(Watched.plan, study.result().violation <= 0.0):
+                    tallies[kind].count(g > FEASIBLE)
             study.tell(query, y)
-    print(f"{args.risk} problems, stated risk 5 %: {violated} of {pairs} constraints near their limits were violated "
-          f"({100 * violated / max(pairs, 1):.1f} %); {broken} of {trials} trials violated any; "
-          f"{fell} of {stood} trials ({100 * fell / max(stood, 1):.1f} %) did once one was feasible, with or without a "
-          f"margin: {over} of {each} constraints ({100 * over / max(each, 1):.1f} %); {hit} of {every} queries "
-          f"of all kinds ({100 * hit / max(every, 1):.1f} %)")  # fmt: skip
+        result = study.result()
+        if result.stop is pzos.Stop.INFEASIBLE:
+            infeasible += 1
+        else:
+            returned = max(returned, case.violation(case.at(result.x)[1]))
+    print(f"{args.risk} problems from {args.first}, stated risk 5 %, after ten answers:")
+    for kind in ("trials", "trials that keep their margin", "trials that do not", "queries without a margin",
+                 "all queries", "trials before a feasible point was known"):  # fmt: skip
+        print(f"  {kind}: {tallies[kind]}")
+    print(f"returned points violate by at most {returned:.1e} of a scale; no feasible point was found on {infeasible}")
 
 
 def main() -> None:
@@ -136,8 +175,8 @@ def main() -> None:
     args = parser.parse_args()
     print(versions(PACKAGES))
     for method in args.methods:
-        if missing(method):
-            print(f"{method} left out: {missing(method)} is not installed")
+        if METHODS[method].missing():
+            print(f"{method} left out: {METHODS[method].package} is not installed")
     risk(args) if args.risk else table(args)
 
 

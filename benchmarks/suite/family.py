@@ -155,7 +155,8 @@ class Stated:
         """Return the problem as its author stated it, with this door before the simulator, and perhaps another x0."""
         old = self.stated
         start = old.x0 if x0 is None else x0
-        follower: Any = door.asked if self.exact else pzos.seeded(door.asked, common=self.follower.common)
+        # Common random numbers meet every x alike, whoever asks: as the peers see it, the answer has no noise then.
+        follower: Any = door.asked if self.exact or self.follower.common else pzos.seeded(door.asked)
         grid = None if old.grid is None else old.grid.steps
         return pzos.Problem(
             old.leader, follower, start, old.domain, old.sense, old.name, old.structure, self.family, old.outcomes, grid

@@ -16,6 +16,8 @@ from testbed.unseen.table import Scale
 #: Gaps below this count as equal: a ten-thousandth of what there is to gain.
 EQUAL = 1e-4
 LEVELS = (0.1, 0.01, 0.001)
+#: Profiles are drawn of methods that were run on this share of the families.
+MOST = 0.7
 #: First or tied is at most 10 % behind the best; nothing may be more than three times behind.
 TIED, FAR = 1.1, 3.0
 Runs = Mapping[tuple[str, int, str, int], Run]
@@ -114,14 +116,15 @@ class Cell:
 
 
 def cells(table: Sequence[Row], ours: str = "default") -> list[Cell]:
-    """Return the cells that have our row and another method's."""
+    """Return the cells that have our row and another method's, of as many instances: medians of fewer say little."""
     found = []
     for family, budget in dict.fromkeys((row.family, row.budget) for row in table):
-        here = {row.method: row.median for row in table if (row.family, row.budget) == (family, budget)}
-        others = {name: gap for name, gap in here.items() if name in METHODS and name != ours}
-        if ours in here and others:
-            by = min(others, key=lambda name: others[name])
-            found.append(Cell(family, budget, here[ours], others[by], by))
+        here = {row.method: row for row in table if (row.family, row.budget) == (family, budget)}
+        mine = here.pop(ours, None)
+        others = [row for name, row in here.items() if name in METHODS and mine is not None and row.runs >= mine.runs]
+        if mine is not None and others:
+            best = min(others, key=lambda row: row.median)
+            found.append(Cell(family, budget, mine.median, best.median, best.method))
     return found
 
 
@@ -157,15 +160,19 @@ def shown(table: Sequence[Row]) -> list[str]:
 
 
 def profile(table: Sequence[Row], level: float, queries: Sequence[int]) -> dict[str, list[float]]:
-    """Return the share of instances on which a method reached the gap within so many queries, of methods run on all."""
-    families = {row.family for row in table}
+    """Return the share of instances on which a method reached the gap within so many queries.
+
+    Of the methods that were run on most families, over the families that have them all.
+    """
+    run_on = {method: {row.family for row in table if row.method == method} for method in METHODS}
+    drawn = [method for method, on in run_on.items() if len(on) >= MOST * len({row.family for row in table})]
+    shared = set.intersection(*(run_on[method] for method in drawn)) if drawn else set()
     shares = {}
-    for method in METHODS:
-        mine = [row for row in table if row.method == method]
-        if {row.family for row in mine} == families:
-            longest = {row.family: row for row in sorted(mine, key=lambda row: row.budget)}.values()
-            to = np.array([found for row in longest for found in row.reached[LEVELS.index(level)]])
-            shares[method] = [float(np.mean(to <= count)) for count in queries]
+    for method in drawn:
+        mine = sorted((row for row in table if row.method == method and row.family in shared), key=lambda r: r.budget)
+        longest = {row.family: row for row in mine}.values()
+        to = np.array([found for row in longest for found in row.reached[LEVELS.index(level)]])
+        shares[method] = [float(np.mean(to <= count)) for count in queries]
     return shares
 
 

@@ -6,9 +6,10 @@ Instances are drawn by number. Numbers from 100 up were used to fix constants; r
 from __future__ import annotations
 
 import importlib.util
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -337,15 +338,19 @@ def cma_al(asked: Asked, seed: int) -> None:
     )  # fmt: skip
 
 
+def _searched_box(case: Case) -> tuple[Vector, Vector]:
+    """Return the box for peers that need one: three times as far from x0 as any start is from the origin."""
+    low, high = case.bounds()
+    reach = 3.0 * max(1.0, float(np.abs([case.problem.x0, *case.starts]).max()))
+    return np.maximum(low, case.problem.x0 - reach), np.minimum(high, case.problem.x0 + reach)
+
+
 def tpe(asked: Asked, seed: int) -> None:
-    """Optuna's TPE with constraints, in a box twice as far as the reference starts are apart."""
+    """Optuna's TPE with constraints, in a box."""
     import optuna
 
     optuna.logging.set_verbosity(optuna.logging.ERROR)
-    case = asked.case
-    low, high = case.bounds()
-    reach = 3.0 * max(1.0, float(np.abs([case.problem.x0, *case.starts]).max()))
-    low, high = np.maximum(low, case.problem.x0 - reach), np.minimum(high, case.problem.x0 + reach)
+    low, high = _searched_box(asked.case)
 
     def objective(trial: Any) -> float:
         x = np.array([trial.suggest_float(f"x{i}", low[i], high[i]) for i in range(low.size)])
@@ -357,6 +362,40 @@ def tpe(asked: Asked, seed: int) -> None:
     optuna.create_study(sampler=sampler).optimize(objective, n_trials=asked.budget)
 
 
+def botorch(asked: Asked, seed: int) -> None:
+    """BoTorch: processes of F and of every g, log expected improvement under constraints, in the box of TPE."""
+    import torch
+    from botorch.acquisition.logei import qLogExpectedImprovement
+    from botorch.acquisition.objective import GenericMCObjective
+    from botorch.fit import fit_gpytorch_mll
+    from botorch.models import SingleTaskGP
+    from botorch.models.transforms import Normalize, Standardize
+    from botorch.optim import optimize_acqf
+    from gpytorch.mlls import ExactMarginalLogLikelihood
+
+    torch.manual_seed(seed)
+    low, high = _searched_box(asked.case)
+    box = torch.tensor(np.array([low, high]))
+    draws = torch.quasirandom.SobolEngine(low.size, scramble=True, seed=seed).draw(low.size, dtype=torch.float64)
+    points = [asked.case.problem.x0, *(low + draws.numpy() * (high - low))]
+    told = [np.append(*asked.both(x)) for x in points]
+    outputs = 1 + len(asked.case.problem.outcomes)
+    constraints = [lambda samples, k=k: samples[..., k] for k in range(1, outputs)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # on fits that end early, which is what they are for
+        while True:
+            X, Y = torch.tensor(np.array(points)), torch.tensor(np.array(told))
+            model = SingleTaskGP(X, Y, input_transform=Normalize(low.size), outcome_transform=Standardize(outputs))
+            fit_gpytorch_mll(ExactMarginalLogLikelihood(model.likelihood, model))
+            kept = (Y[:, 1:] <= FEASIBLE).all(dim=1)
+            best = Y[kept, 0].min() if kept.any() else Y[:, 0].max()  # none kept: any feasible point is an improvement
+            wanted = GenericMCObjective(lambda samples, X=None: -samples[..., 0])
+            promise = qLogExpectedImprovement(model, best_f=-best, objective=wanted, constraints=constraints)
+            found, _ = optimize_acqf(promise, bounds=box, q=1, num_restarts=4, raw_samples=128)
+            points.append(found[0].numpy())
+            told.append(np.append(*asked.both(points[-1])))
+
+
 def ours(asked: Asked, seed: int) -> pzos.Result:
     """The default method of pzos."""
     from dataclasses import replace
@@ -365,19 +404,27 @@ def ours(asked: Asked, seed: int) -> pzos.Result:
     return pzos.solve(problem, queries=asked.budget, seed=seed, certificate=False, progress=False, monitor=False)
 
 
-METHODS: dict[str, tuple[Callable[[Asked, int], Any], str]] = {
-    "pzos": (ours, ""),
-    "COBYQA": (cobyqa, "scipy"),
-    "SLSQP": (slsqp, "scipy"),
-    "pycma AL": (cma_al, "cma"),
-    "TPE": (tpe, "optuna"),
+class Method(NamedTuple):
+    """How to run one, the package it needs, and up to how many decisions and queries it is run at all."""
+
+    run: Callable[[Asked, int], Any]
+    package: str = ""
+    decisions: float = np.inf
+    queries: float = np.inf
+
+    def missing(self) -> str:
+        """Return the package that it lacks here, or nothing."""
+        return self.package if self.package and importlib.util.find_spec(self.package) is None else ""
+
+
+METHODS: dict[str, Method] = {
+    "pzos": Method(ours),
+    "COBYQA": Method(cobyqa, "scipy"),
+    "SLSQP": Method(slsqp, "scipy"),
+    "pycma AL": Method(cma_al, "cma"),
+    "TPE": Method(tpe, "optuna"),
+    "BoTorch": Method(botorch, "botorch", decisions=10, queries=100),
 }
-
-
-def missing(method: str) -> str:
-    """Return the package that a peer lacks here, or nothing."""
-    package = METHODS[method][1]
-    return package if package and importlib.util.find_spec(package) is None else ""
 
 
 def first_good(case: Case, run: Mapping[str, Sequence[float]], best: float) -> int | None:

@@ -117,15 +117,15 @@ def park(seed: int) -> pzos.Problem:
 
 _family = partial(Family, package="simopt", extra="suite-simopt", kept=False)
 FAMILIES = [
-    _family("simopt-activities", make=activities, kind="noise", judged_by=40,
+    _family("simopt-activities", make=activities, kind="noise", judged_by=16,
             about="crash the 13 tasks of a project (SAN-1)",
             baselines={"all-halved": lambda seed: np.full(13, 4.0)}),
-    _family("simopt-messages", make=messages, kind="noise", judged_by=40,
+    _family("simopt-messages", make=messages, kind="noise", judged_by=16,
             about="route messages through ten networks (NETWORK-1)",
             baselines={"all-through-the-fastest": lambda seed: np.eye(10)[0]}),
-    _family("simopt-inventory", make=inventory, kind="noise", judged_by=40, about="an (s, S) inventory (SSCONT-1)",
+    _family("simopt-inventory", make=inventory, kind="noise", judged_by=16, about="an (s, S) inventory (SSCONT-1)",
             baselines={"a-thousand-each": lambda seed: np.array([1000.0, 1000.0])}),
-    _family("simopt-park", make=park, kind="noise", judged_by=10, queries=50,
+    _family("simopt-park", make=park, kind="noise", judged_by=8, queries=50,
             about="350 places in the queues of seven attractions, whole numbers (AMUSEMENTPARK-1)",
             baselines={"equal-queues": lambda seed: np.full(7, 50.0)}),
 ]  # fmt: skip

@@ -94,6 +94,6 @@ def measures(seed: int) -> pzos.Problem:
 
 FAMILIES = [
     Family("starsim-measures", "starsim", "suite-starsim", measures, "noise",
-           "a budget for five measures against an epidemic, counted in people", queries=50, judged_by=16,
+           "a budget for five measures against an epidemic, counted in people", queries=50, judged_by=8,
            baselines={"nothing-spent": lambda seed: np.zeros(5), "elders-first": lambda seed: BUDGET * np.eye(5)[2]}),
 ]  # fmt: skip

@@ -160,6 +160,13 @@ def test_margins_make_trials_safer() -> None:
     assert np.count_nonzero(wary[3:]) <= np.count_nonzero(bold[3:])
 
 
+def test_the_trace_says_which_share_of_its_margin_a_query_keeps() -> None:
+    margins = run(problem(CAPS), queries=25).trace["margin"]
+    told = margins[np.isfinite(margins)]
+    assert np.isnan(margins[0])  # before the first answer there is no model
+    assert (told.min() >= 0.0, told.max()) == (True, 1.0)
+
+
 def test_where_margins_leave_nothing_to_gain_it_asks_without_them_and_not_at_random() -> None:
     rng = np.random.default_rng(5)
     slopes, base, prices = rng.standard_normal((6, 8)), rng.standard_normal(6), 0.5 + rng.random(6)

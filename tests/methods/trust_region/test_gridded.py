@@ -5,6 +5,11 @@ import pytest
 
 import pzos
 from pzos.base.errors import InvalidInput
+from pzos.methods.response_model.history import first
+from pzos.methods.trust_region.gridded import smallest_radius, trial_on_grid
+from pzos.methods.trust_region.state import RegionState
+from pzos.methods.trust_region.subproblem import Region
+from pzos.problem.grid import Grid
 from pzos.stationarity import StopWhenStationary
 
 RNG = np.random.default_rng(3)
@@ -139,3 +144,26 @@ def test_constraints_on_the_outcome_and_a_grid_together():
     result = pzos.solve(problem, queries=40, certificate=False)
     np.testing.assert_array_equal(asked, 0.25 * np.round(np.array(asked) / 0.25))
     assert follower(result.x)[0] <= 0.2 + 1e-6
+
+
+def test_as_long_as_answers_are_few_the_rounded_minimiser_is_asked():
+    """Between neighbours a model of few answers is no guide: searching it was up to 13 queries behind rounding."""
+    grid, x = Grid(np.full(2, 0.5)), np.array([0.6, 0.1])
+
+    def first_query(answers):
+        points = np.array([[2.0 + k, 2.0] for k in range(answers)])
+        history = first(points[0], np.zeros(1), np.ones(2))
+        for point in points[1:]:
+            history = history.append(point, np.zeros(1))
+        state = RegionState(points[0], history=history)
+        region = Region(np.zeros(2), 2.0, np.ones(2), pzos.Whole())
+        away = lambda z: (float((z - 1.5) @ (z - 1.5)), 2.0 * (z - 1.5))  # noqa: E731
+        return trial_on_grid(None, state, grid, away, region, x, 16)
+
+    np.testing.assert_array_equal(first_query(4), [0.5, 0.0])
+    np.testing.assert_array_equal(first_query(5), [1.5, 1.5])
+
+
+def test_the_smallest_trust_region_has_room_for_two_steps():
+    assert smallest_radius(Grid(np.array([0.25, 0.5])), np.array([1.0, 4.0])) == 0.5
+    assert smallest_radius(Grid(np.array([0.25, 0.0])), np.ones(2)) == 0.0

@@ -220,7 +220,10 @@ class ConstrainedTrustRegion:
             state = replace(state, surprises=_surprised(state.surprises, move, excess))
         value = float("nan") if y is None else task.known.leader.value(outcome.x, y)
         price = float(move.multipliers.sum()) if isinstance(move, ElasticMove) else float("nan")
-        extras = {**outcome.extras, "multipliers": price}
+        margin = float("nan")
+        if isinstance(move, ElasticMove):  # whatever else a query is for, no margin is kept on purpose
+            margin = move.margin if plan.kind is Kind.TRIAL else 0.0
+        extras = {**outcome.extras, "multipliers": price, "margin": margin}
         return _recentred(task, state), outcome._replace(value=value, extras=extras)
 
     def informed(self, task: Task, state: ConstrainedState, answers: Told) -> ConstrainedState:

@@ -38,6 +38,9 @@ _NEAR, _ROUNDS = 0.1, 4
 MOST, _SHARE, _DEARER = 30.0, 0.3, 3.0
 #: A margin is at most this share of the scale of its constraint.
 _WIDEST = 0.2
+#: Where less than this share of a margin is kept, a shorter step that nearly keeps it is preferred, if it promises at
+#: least this share.
+_HALF, _NEARLY, _WORTH = 0.5, 0.9, 0.25
 #: How often margins are set anew where the search ended.
 _MARGINS = 2
 #: The share of the trust region that a step counts as at least.
@@ -57,13 +60,13 @@ class Scales(NamedTuple):
 class ElasticMove(Move):
     """A move with the price ``mu`` of violations that it is to be judged by.
 
-    ``kept`` says whether the constraints hold there on the model with their margins, ``foreseen`` is what the model
-    says of them and ``deviations`` how far that may be off, in their scales; ``multipliers`` are the problem's own.
-    ``bold`` is the move without margins.
+    ``margin`` is the share of their margins that all constraints keep there on the model (1: all of it), ``foreseen``
+    what the model says of them and ``deviations`` how far that may be off, in their scales; ``multipliers`` are the
+    problem's own. ``bold`` is the move without margins.
     """
 
     mu: float
-    kept: bool
+    margin: float
     foreseen: Vector
     deviations: Vector
     multipliers: Vector
@@ -224,12 +227,33 @@ def _kept_apart(on: OnModel, search: _Search, mu: float, found: tuple[Vector, fl
         if on.merit(x, mu) >= mark:  # a shorter step needs a smaller margin; where none helps, feasibility comes first
             feasible = min(float(on.at(search.region.centre).excess.max()), found[1]) <= KEPT
             x, t = search.solve(mu, x, moving) if feasible else found
+        x = _warier(on, search, mu, x, moving)
     predicted, size = mark - on.merit(x, mu), search.region.size(x)
     if size > 0.0:  # a short step that fails says little about the whole region
         size = max(size, _TELLING * search.region.radius)
     excess, deviations = on.at(x).excess, on.deviations(x)
-    kept = bool(on.model.variances.size) and bool((excess + quantile * deviations <= KEPT).all())
-    return ElasticMove(x, predicted, size, mu, kept, excess, deviations, multipliers_at(on, x), bold)
+    margin = _share_kept(on, x, quantile)
+    return ElasticMove(x, predicted, size, mu, margin, excess, deviations, multipliers_at(on, x), bold)
+
+
+def _warier(on: OnModel, search: _Search, mu: float, x: Vector, moving: _Margin) -> Vector:
+    """Return x; where it keeps little of its margin, a point near a feasible centre that does, if that is worth it."""
+
+    centre = search.region.centre
+    if _share_kept(on, x, moving.quantile) >= _HALF or on.at(centre).excess.max() > KEPT:
+        return x
+    shorter, _ = search.solve(MOST, centre, moving)
+    mark = on.merit(centre, mu)
+    worth = mark - on.merit(shorter, mu) >= _WORTH * (mark - on.merit(x, mu))
+    return shorter if worth and _share_kept(on, shorter, moving.quantile) >= _NEARLY else x
+
+
+def _share_kept(on: OnModel, x: Vector, quantile: float) -> float:
+    """Return the least share of its margin that a constraint keeps at x: 1 if all keep theirs, 0 if one keeps none."""
+    if on.model.variances.size == 0:
+        return 0.0
+    margins = np.maximum(quantile * on.deviations(x), KEPT)
+    return float(np.clip((KEPT - on.at(x).excess) / margins, 0.0, 1.0).min())
 
 
 class _Search:

@@ -1,6 +1,7 @@
 """Queries on a grid: the model's minimiser rounded and searched around, never a point that was told.
 
-    round the minimiser of the model; while a step of one entry, or of two, lowers f on the model, take the best one
+    round the minimiser of the model; as long as answers are few, that is the query
+    later: while a step of one entry, or of two, lowers f on the model, take the best one
     told already: the best neighbour, on the model, of those that were not
 
 Smooth models are good guides even where the decision is not: the search costs no query. The method ends where the
@@ -26,6 +27,10 @@ from pzos.problem.sets import Box
 
 #: Moves on the model, how many entries are tried for each, and how many in pairs.
 _MOVES, _ENTRIES, _PAIRED = 50, 60, 10
+#: Up to so many answers per decision the model is no guide between neighbours, and rounding is as good as a search.
+_FEW_ANSWERS = 1.5
+#: The least trust radius, in steps of the grid: within one the search has nowhere to go.
+_LEAST_STEPS = 2.0
 #: Random steps tried, ever longer, where all neighbours of a point were told.
 _TRIES = 60
 
@@ -38,8 +43,8 @@ def grid_of(task: Task, resolution: float | None) -> Grid | None:
 
 
 def smallest_radius(grid: Grid | None, sizes: Vector) -> float:
-    """Return the radius within which every entry has room for one step; 0 where some are free."""
-    return 0.0 if grid is None or not grid.full else float((grid.steps / sizes).max())
+    """Return the radius within which every entry has room for two steps; 0 where some are free."""
+    return 0.0 if grid is None or not grid.full else _LEAST_STEPS * float((grid.steps / sizes).max())
 
 
 def trial_on_grid(
@@ -48,6 +53,8 @@ def trial_on_grid(
     """Return the minimiser x of the model as a point of the grid that was not told."""
     start = grid.nearest(x, region.domain)
     start = state.x if start is None else start
+    if grid.full and state.past.count <= _FEW_ANSWERS * x.size + 1 and not state.knows(start):
+        return start
     found = _searched(objective, grid, region, start)
     if not grid.full:
         found = _free_entries(objective, grid, region, found, iterations)
