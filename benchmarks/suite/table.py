@@ -16,6 +16,8 @@ from testbed.unseen.table import Scale
 #: Gaps below this count as equal: a ten-thousandth of what there is to gain.
 EQUAL = 1e-4
 LEVELS = (0.1, 0.01, 0.001)
+#: Profiles are drawn of methods that were run on this share of the families.
+MOST = 0.7
 #: First or tied is at most 10 % behind the best; nothing may be more than three times behind.
 TIED, FAR = 1.1, 3.0
 Runs = Mapping[tuple[str, int, str, int], Run]
@@ -158,15 +160,19 @@ def shown(table: Sequence[Row]) -> list[str]:
 
 
 def profile(table: Sequence[Row], level: float, queries: Sequence[int]) -> dict[str, list[float]]:
-    """Return the share of instances on which a method reached the gap within so many queries, of methods run on all."""
-    families = {row.family for row in table}
+    """Return the share of instances on which a method reached the gap within so many queries.
+
+    Of the methods that were run on most families, over the families that have them all.
+    """
+    run_on = {method: {row.family for row in table if row.method == method} for method in METHODS}
+    drawn = [method for method, on in run_on.items() if len(on) >= MOST * len({row.family for row in table})]
+    shared = set.intersection(*(run_on[method] for method in drawn)) if drawn else set()
     shares = {}
-    for method in METHODS:
-        mine = [row for row in table if row.method == method]
-        if {row.family for row in mine} == families:
-            longest = {row.family: row for row in sorted(mine, key=lambda row: row.budget)}.values()
-            to = np.array([found for row in longest for found in row.reached[LEVELS.index(level)]])
-            shares[method] = [float(np.mean(to <= count)) for count in queries]
+    for method in drawn:
+        mine = sorted((row for row in table if row.method == method and row.family in shared), key=lambda r: r.budget)
+        longest = {row.family: row for row in mine}.values()
+        to = np.array([found for row in longest for found in row.reached[LEVELS.index(level)]])
+        shares[method] = [float(np.mean(to <= count)) for count in queries]
     return shares
 
 

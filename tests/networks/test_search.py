@@ -268,7 +268,7 @@ def test_public_networks_are_tolled_well(public, name: str, links, objective: st
 def test_at_most_so_many_tolls_are_kept(city: Network) -> None:
     free = city.assign()
     links = np.argsort(-free.time * free.flow, kind="stable")[:6]
-    problem = city.toll_problem(links, "travel_time", upper=5.0, x0=0.0)
+    problem = city.toll_problem(links, "travel_time", upper=5.0)  # starts at marginal-cost tolls, all of them
     every = optimise_tolls(problem, 5.0, queries=80, uniform=5, marginal=3)
     two = optimise_tolls(problem, 5.0, queries=80, uniform=5, marginal=3, most=2)
     assert np.count_nonzero(two.x) <= 2 < np.count_nonzero(every.x)

@@ -268,9 +268,8 @@ def _solved(
 ) -> solver.Equilibration | bushes.BushEquilibration:  # fmt: skip
     """Solve by paths or by bushes, from what is known if that is of the same kind."""
     ready = network.prepared
-    plain = fixed.min() >= 0.0 and network.latency.time(np.zeros(network.links)).min() >= 0.0
     with np.errstate(all="ignore"):  # compiled code does not warn; with JIT off NumPy would, of codes that wrap round
-        if ready.trips.demand.size > MOST_PAIRS_FOR_PATHS and plain:
+        if ready.trips.demand.size > MOST_PAIRS_FOR_PATHS and _plain(network, fixed):
             before = known.bushes if isinstance(known, bushes.BushEquilibration) else None
             return bushes.equilibrate(ready.graph, ready.trips, fixed, ready.law, gap, rounds, before)
         if isinstance(known, solver.Equilibration):
@@ -279,6 +278,11 @@ def _solved(
             start = nothing_known(ready.graph, ready.trips)
         effort = solver.Effort(rounds=rounds)
         return solver.equilibrate(ready.graph, ready.trips, fixed, ready.law, gap, effort, *start, threads)
+
+
+def _plain(network: Network, fixed: Matrix) -> bool:
+    """Tell whether no cost can be negative."""
+    return bool(fixed.min() >= 0.0 and network.latency.time(np.zeros(network.links)).min() >= 0.0)
 
 
 def _cycle(network: Network, outcome: solver.Equilibration, fixed: Matrix) -> NegativeCycle:

@@ -181,7 +181,8 @@ class _Asked:
         if isinstance(domain, Box):
             low, high = (np.array(np.broadcast_to(side, (size,))) for side in (domain.lower, domain.upper))
         low[self.dropped] = high[self.dropped] = 0.0
-        self.problem = replace(self.problem, domain=Box(low, high))
+        box = Box(low, high)
+        self.problem = replace(self.problem, domain=box, x0=box.project(self.problem.x0))
 
     def rank(self, trial: Trial) -> tuple[float, float]:
         """Return what is to be small: the violation of constraints, in units of the largest value seen, then the cost.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.optimize import brentq
 from threadpoolctl import threadpool_limits
 
 import instances as small
@@ -107,6 +108,22 @@ def reference(game, start):
             lambda z: security_gradient(game, z), x, jac=True, method="L-BFGS-B", bounds=[(0, None)] * x.size
         ).x
     return security_gradient(game, x)[0]
+
+
+def test_prices_do_not_get_lost_where_nothing_is_sold():
+    """Logit demand: f alone promises most for prices at which hardly anything is sold any more."""
+    rng = np.random.default_rng(5)
+    taste, pull, x0 = 2.0 + rng.random(10), 1.0 + rng.random(10), 0.5 + 0.5 * rng.random(10)
+
+    def sold(x):
+        odds = np.exp(taste - pull * x)
+        return 10.0 * odds / (1.0 + odds.sum())
+
+    leader = pzos.leader_from_functions(lambda x, y: float(x @ y), lambda x, y: y, lambda x, y: x)
+    result = run(pzos.Problem(leader, sold, x0, pzos.Box(0.0, 10.0), "max"), 30, seed=5)
+    # At the optimum every price is 1/pull_i above the profit per customer.
+    best = 10.0 * brentq(lambda profit: np.exp(taste - 1.0 - pull * profit) @ (1.0 / pull) - profit, 0.0, 10.0)
+    assert best - result.value < 2e-3 * (best - x0 @ sold(x0))
 
 
 def test_a_promise_of_rounding_where_f_is_zero_is_no_trial():

@@ -41,6 +41,14 @@ def test_a_wrong_declaration_is_left_after_a_few_answers():
     assert game.winner is Shape.FREE
 
 
+def test_after_a_first_trial_that_failed_own_effects_lead_then_the_best_for_a_while():
+    game = opened(Shape.FREE).opened()
+    assert game.winner is Shape.OWN
+    assert after(game, 1, FREE=0.5, OWN=0.6, CONSERVING=0.4).winner is Shape.CONSERVING
+    assert after(game, 4, FREE=0.5, OWN=0.4, CONSERVING=0.6).winner is Shape.FREE
+    assert opened(Shape.CONSERVING).opened().winner is Shape.CONSERVING
+
+
 def test_trailing_structures_are_dropped_to_save_time():
     game = after(opened(Shape.FREE), 8, FREE=0.9, OWN=0.9, CONSERVING=0.001)
     assert game.running == (Shape.CONSERVING, Shape.FREE)

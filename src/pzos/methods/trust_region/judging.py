@@ -230,6 +230,8 @@ def tried(state: RegionState, ratio: float) -> RegionState:
     """Count trials, and those in a row that did not keep their promise."""
     failed = ratio < _KEPT
     losses = state.losses + 1 if failed else 0
+    if failed and state.trials == 0:
+        state = replace(state, contest=state.contest.opened())
     return replace(state, losses=losses, trials=state.trials + 1, grouped=0, succeeded=state.succeeded or not failed)
 
 

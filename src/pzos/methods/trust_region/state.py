@@ -30,6 +30,8 @@ _PATIENCE = 4
 _DISCOUNT = 0.7
 _MARGIN = 2.5
 _TRAILING_AFTER = 6
+#: For so many answers an open contest is led by whatever predicts best.
+_OPEN_FOR = 4
 _ROUNDS = 15
 _CHANCES = 3
 _FEW_ANSWERS = 5
@@ -110,17 +112,27 @@ class Contest:
     declaration costs a few queries. With nothing declared the favourite is "no structure", and a structure that shows
     in the answers is found after two or three of them. ``scores`` are discounted sums of log relative prediction
     errors, one per shape; lower is better, infinite is out.
+
+    ``open`` says that the first trial failed. Without structure the next one would go where no answer has told of a
+    loss yet, and may end where nothing moves any more: own effects lead, then for a while whatever predicts best.
     """
 
     shapes: tuple[Shape, ...]
     favourite: Shape
     scores: tuple[float, ...]
     rounds: int = 0
+    open: bool = False
+
+    def opened(self) -> Contest:
+        """Return the contest after a first trial that failed; a declared structure still leads."""
+        return replace(self, open=self.favourite is Shape.FREE and len(self.shapes) > 1)
 
     @property
     def winner(self) -> Shape:
-        """Return the favourite unless a rival predicts better by the margin."""
+        """Return the favourite unless a rival predicts better by the margin, or the contest is open."""
         best = self.shapes[int(np.argmin(self.scores))]
+        if self.open and self.rounds < _OPEN_FOR:
+            return best if self.rounds else Shape.OWN
         lead = self.scores[self.shapes.index(self.favourite)] - min(self.scores)
         return best if lead > _MARGIN else self.favourite
 
@@ -141,7 +153,7 @@ class Contest:
             _DISCOUNT * score + float(np.log(errors[shape] + 1e-9)) if shape in errors else np.inf
             for shape, score in zip(self.shapes, self.scores, strict=True)
         )
-        return Contest(self.shapes, self.favourite, scores, self.rounds + 1)
+        return replace(self, scores=scores, rounds=self.rounds + 1)
 
 
 #: Without rivals there is nothing to find out.

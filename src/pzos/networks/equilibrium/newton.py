@@ -19,7 +19,7 @@ import numpy as np
 
 from pzos.base.types import Matrix, Vector
 from pzos.games._compile import compiled, inlined
-from pzos.networks.equilibrium.paths import Marks, Paths, Pool, stamp
+from pzos.networks.equilibrium.paths import Marks, Paths, Pool, stamp, widest
 from pzos.networks.equilibrium.trees import Long, Short
 from pzos.networks.latency import FLOW, SLOPE, TIME, Law, refresh
 
@@ -64,13 +64,15 @@ def link_code(link: Any) -> Any:
 def path_codes(pairs: Long, paths: Paths, state: Matrix, prices: Vector, codes: Long) -> None:
     """Write cost and code (the sum of the codes of its links) of every path of the listed pairs."""
     first, start, stop, pool, _, fixed, _ = paths
+    of_link, times = np.empty(state.shape[0], np.int64), state[:, TIME].copy()
+    for link in range(of_link.size):
+        of_link[link] = link_code(np.int64(link))
     for pair in pairs:
         for path in range(first[pair], first[pair + 1]):
             time, code = fixed[path], 0
             for k in range(start[path], stop[path]):
-                link = np.int64(pool[k])
-                time += state[link, TIME]
-                code += link_code(link)
+                time += times[pool[k]]
+                code += of_link[pool[k]]
             prices[path], codes[path] = time, code
 
 
@@ -107,13 +109,12 @@ def list_exchanges(
     """
     first, start, stop, pool, flow, fixed, _ = paths
     on_path, _, last = marks
-    size, widest = 0, 0
+    size = 0
     for pair in pairs:
         size += first[pair + 1] - first[pair]
-        widest = max(widest, first[pair + 1] - first[pair])
     path_of, other_of, key = np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size, np.int64)
     sign, most, back, differ = np.empty(size), np.empty(size), np.empty(size), np.empty(size)
-    degree, count, mark = np.zeros(widest, np.int64), 0, last[0]
+    degree, count, mark = np.zeros(widest(pairs, first), np.int64), 0, last[0]
     for pair in pairs:
         low, high, before = first[pair], first[pair + 1], count
         full = low

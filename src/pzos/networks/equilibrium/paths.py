@@ -255,30 +255,46 @@ def stamp(start: int, end: int, pool: Pool, marks: Long, mark: int) -> None:
         marks[pool[k]] = mark
 
 
+@inlined
+def widest(pairs: Long, first: Long) -> int:
+    """Return the largest number of paths that one of the listed pairs has."""
+    most = 0
+    for pair in pairs:
+        most = max(most, first[pair + 1] - first[pair])
+    return most
+
+
 @compiled
 def sweep(pairs: Long, paths: Paths, tolerance: float, law: Law, state: Matrix, marks: Marks) -> float:
     """Equilibrate each listed pair once, in order; return the sum of the excess costs found on the way.
 
-    Differences of less than ``tolerance`` times the cost are left alone.
+    Differences of less than ``tolerance`` times the cost are left alone: in the end those of nearly all pairs, which
+    then cost no more than a look at their paths.
     """
     first, start, stop, pool, path_flow, fixed, _ = paths
     on_best, on_other, last = marks
     kind, coefficient, cost, slope = law
-    excess, mark = 0.0, last[0]
+    excess, mark, prices = 0.0, last[0], np.empty(widest(pairs, first))
     for pair in pairs:
         low, high = first[pair], first[pair + 1]
         best, cheapest = low, np.inf
         for path in range(low, high):
-            price = along(start[path], stop[path], pool, state, TIME) + fixed[path]
-            if price < cheapest:
-                best, cheapest = path, price
-        mark += 1
-        of_best, begin, end = mark, start[best], stop[best]
-        stamp(begin, end, pool, on_best, of_best)
+            prices[path - low] = along(start[path], stop[path], pool, state, TIME) + fixed[path]
+            if prices[path - low] < cheapest:
+                best, cheapest = path, prices[path - low]
+        of_best, begin, end = 0, start[best], stop[best]
         for path in range(low, high):
             flow = path_flow[path]
             if path == best or flow <= 0.0:
                 continue
+            above = prices[path - low] - cheapest
+            if above <= tolerance * abs(cheapest):
+                excess += above * flow
+                continue
+            if of_best == 0:
+                mark += 1
+                of_best = mark
+                stamp(begin, end, pool, on_best, of_best)
             mark += 1
             a, b = start[path], stop[path]
             stamp(a, b, pool, on_other, mark)

@@ -35,7 +35,7 @@ from pzos.networks.equilibrium.trees import Graph, Long, TreeSpace, grow_tree, m
 from pzos.networks.latency import FLOW, TIME, Law, refresh
 
 _ROOM = 256  # links per pair that a pool is made for; memory that is never touched costs nothing
-_BATCHES = 48  # at least, where there are as many groups
+_BATCHES, _MANY = 48, 128  # at least so many batches, where there are many groups; else a group is a batch
 
 
 class Trees(NamedTuple):
@@ -75,7 +75,7 @@ class Field(NamedTuple):
 def new_field(graph: Graph, trips: Trips, law: Law, fixed: Matrix, trees: Trees) -> Field:
     """Allocate what is not given; no link has flow yet."""
     nodes, links, classes = graph.first_out.size - 1, graph.head.size, fixed.shape[0]
-    size = max(trips.origin.size // _BATCHES, 1)
+    size = trips.origin.size // _BATCHES if trips.origin.size >= _MANY else 1
     state = np.zeros((links, 3))
     refresh(law, state)
     batch = Batch(np.empty((size, nodes)), np.empty((size, nodes), np.int32))

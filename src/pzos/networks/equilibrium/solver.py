@@ -17,7 +17,7 @@ from pzos.networks.equilibrium.newton import newton_step
 from pzos.networks.equilibrium.paths import Marks, Paths, Trips, add_up, excess_of_known, pairs_with_choice, sweep
 from pzos.networks.equilibrium.rounds import Field, Trees, load, new_field, price
 from pzos.networks.equilibrium.trees import Graph, Short, find_potential
-from pzos.networks.latency import TIME, Law, refresh
+from pzos.networks.latency import FLOW, TIME, Law, refresh
 
 CONVERGED, TIRED, CYCLE = 0, 1, 2
 """How a run ended: at the gap asked for, without getting further, at a cycle of negative cost."""
@@ -62,10 +62,19 @@ class Equilibration(NamedTuple):
 
 
 @compiled
-def _total_cost(paths: Paths, trips: Trips, cost: Matrix) -> float:
-    """Return the sum over travellers of |cost| of every link they use: the denominator of the relative gap."""
-    first, start, stop, pool, flow, _, _ = paths
+def _total_cost(paths: Paths, trips: Trips, cost: Matrix, state: Matrix, plain: bool) -> float:
+    """Return the sum over travellers of |cost| of every link they use: the denominator of the relative gap.
+
+    No cost is negative if ``plain``: then time is added up link by link, where it is paid, and the rest path by path.
+    """
+    first, start, stop, pool, flow, fixed, _ = paths
     total = 0.0
+    if plain:
+        for link in range(state.shape[0]):
+            total += state[link, FLOW] * state[link, TIME]
+        for path in range(first[first.size - 1]):
+            total += flow[path] * fixed[path]
+        return total
     for group in range(trips.origin.size):
         of_class = cost[trips.group_class[group]]
         for path in range(first[trips.first[group]], first[trips.first[group + 1]]):
@@ -77,7 +86,7 @@ def _total_cost(paths: Paths, trips: Trips, cost: Matrix) -> float:
 
 
 @compiled
-def _known_gap(paths: Paths, field: Field, law: Law) -> float:
+def _known_gap(paths: Paths, field: Field, law: Law, plain: bool) -> float:
     """Return a lower bound of the relative gap, from the known paths alone, and set the links to their flow."""
     trips, fixed, state = field.trips, field.fixed, field.state
     add_up(paths, state)
@@ -85,7 +94,7 @@ def _known_gap(paths: Paths, field: Field, law: Law) -> float:
     cost = np.empty_like(field.cost)
     for kind in range(fixed.shape[0]):
         cost[kind] = state[:, TIME] + fixed[kind]
-    total = _total_cost(paths, trips, cost)
+    total = _total_cost(paths, trips, cost, state, plain)
     excess = excess_of_known(pairs_with_choice(paths), paths, state)
     return max(excess / total, 0.0) if total > 0.0 else 0.0
 
@@ -145,14 +154,14 @@ def _equilibrate(
     gap = np.inf
     if paths.flow.size == 0:
         paths = load(field, law, paths.pool, crew)
-    elif _known_gap(paths, field, law) <= target:
+    elif _known_gap(paths, field, law, plain) <= target:
         gap = 0.0  # as far as is known: measure first, or else shift while paths are found
     halved, since, number = np.inf, 0, 0
     while True:
         add_up(paths, state)
         refresh(law, state)
         kind, node = _link_costs(graph, fixed, state, cost, field.potential, into)
-        total = _total_cost(paths, trips, cost)
+        total = _total_cost(paths, trips, cost, state, plain)
         tired = since > effort.patience or number >= effort.rounds  # one more, to measure
         shifts = plain and not tired and gap > max(effort.shift_above, target)
         paths, excess = price(field, law, paths, plain, 0.0 if shifts else -1.0, crew)
