@@ -101,7 +101,7 @@ def test_structures_that_stall_take_turns_with_none_unless_there_is_noise():
 
 def test_queries_count_as_trials_or_probes():
     trials = {kind for kind in Kind if kind.purpose is pzos.Purpose.TRIAL}
-    assert trials == {Kind.START, Kind.TRIAL}
+    assert trials == {Kind.START, Kind.TRIAL, Kind.STRIDE}
     assert {kind.purpose for kind in set(Kind) - trials} == {pzos.Purpose.PROBE}
 
 
