@@ -1,7 +1,7 @@
 """Where the leader may move: whole numbers and grids, and queries inside A x <= b.
 
     python benchmarks/decisions.py grid [--instances 20] [--first-seed 0]
-    python benchmarks/decisions.py inside [--queries 10000]
+    python benchmarks/decisions.py inside [--queries 10000] [--first-seed 0]
 
 ``grid``: an unstructured smooth response of 10 decisions (12 answers), a box, a grid of 0.25; queries to a told point
 within 1 % of the way from F(x0) to the best point known (a local search on F itself, of single steps and pairs, from 12
@@ -117,8 +117,8 @@ def grid(instances: int, first: int, queries: int = 80) -> None:
           f"behind rounding; {1000 * spent / instances:.0f} ms of own cost a query")  # fmt: skip
 
 
-def inside(queries: int) -> None:
-    total, outside, worst, seed = 0, 0, 0.0, 0
+def inside(queries: int, first: int) -> None:
+    total, outside, worst, seed = 0, 0, 0.0, first
     while total < queries:
         rng = np.random.default_rng([seed, 2])
         d, rows = int(rng.integers(2, 12)), int(rng.integers(1, 8))
@@ -142,7 +142,7 @@ def inside(queries: int) -> None:
             worst = max(worst, excess)
             outside += not domain.contains(x, 1e-9)
         total, seed = total + len(asked), seed + 1
-    print(f"{outside} of {total} queries outside A x <= b, over {seed} problems; largest violation {worst:.1e}")
+    print(f"{outside} of {total} queries outside A x <= b, over {seed - first} problems; largest violation {worst:.1e}")
 
 
 def main() -> None:
@@ -156,7 +156,7 @@ def main() -> None:
     if args.what == "grid":
         grid(args.instances, args.first_seed)
     else:
-        inside(args.queries)
+        inside(args.queries, args.first_seed)
 
 
 if __name__ == "__main__":

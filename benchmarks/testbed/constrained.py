@@ -371,6 +371,7 @@ def botorch(asked: Asked, seed: int) -> None:
     from botorch.models import SingleTaskGP
     from botorch.models.transforms import Normalize, Standardize
     from botorch.optim import optimize_acqf
+    from botorch.sampling import SobolQMCNormalSampler
     from gpytorch.mlls import ExactMarginalLogLikelihood
 
     torch.manual_seed(seed)
@@ -390,8 +391,11 @@ def botorch(asked: Asked, seed: int) -> None:
             kept = (Y[:, 1:] <= FEASIBLE).all(dim=1)
             best = Y[kept, 0].min() if kept.any() else Y[:, 0].max()  # none kept: any feasible point is an improvement
             wanted = GenericMCObjective(lambda samples, X=None: -samples[..., 0])
-            promise = qLogExpectedImprovement(model, best_f=-best, objective=wanted, constraints=constraints)
-            found, _ = optimize_acqf(promise, bounds=box, q=1, num_restarts=4, raw_samples=128)
+            promise = qLogExpectedImprovement(
+                model, best_f=-best, sampler=SobolQMCNormalSampler(torch.Size([64]), seed=seed), objective=wanted,
+                constraints=constraints,
+            )  # fmt: skip
+            found, _ = optimize_acqf(promise, box, q=1, num_restarts=3, raw_samples=64, options={"maxiter": 60})
             points.append(found[0].numpy())
             told.append(np.append(*asked.both(points[-1])))
 

@@ -104,6 +104,23 @@ def test_a_longer_radius_is_taken_over_only_as_far_as_its_step_went():
         assert moved.radius == pytest.approx(radius * state.radius)
 
 
+def test_a_shorter_trial_that_fails_shrinks_the_radius_of_where_the_search_stands():
+    problem = curved()
+    state, _ = play(problem, [0] * 12, 1)
+    task = Task(problem.known(), Keys(0))
+    plan = SOLVER.propose(task, state, [])
+    worse = replace(plan, kind=Kind.TRIAL, alone=False, points=(state.x + 1.0,))
+
+    def radius(share, since=state):
+        move = replace(plan.move, size=share * state.radius)
+        trial = replace(worse, move=move, radius=share * state.radius, since=since)
+        return SOLVER.take(task, state, trial, answered(problem, trial))[0].radius / state.radius
+
+    assert 0.025 <= radius(0.25) <= 0.175  # shorter still than the one that failed
+    assert radius(2.0) == radius(1.0) == 1.0
+    assert radius(0.25, since=replace(state, x=state.x + 0.1)) == 1.0
+
+
 @pytest.mark.parametrize(
     "domain", [pzos.Box(0.0, 0.5), pzos.Simplex(1.2), pzos.Ball(np.zeros(6), 0.7)], ids=lambda set_: type(set_).__name__
 )

@@ -24,7 +24,7 @@ from pzos.methods.response_model.response import ResponseModel
 from pzos.methods.solver import Outcome, S, Task, Told
 from pzos.methods.trust_region import looking
 from pzos.methods.trust_region.gridded import grid_of, untold_near
-from pzos.methods.trust_region.judging import judged
+from pzos.methods.trust_region.judging import judged, next_radius
 from pzos.methods.trust_region.state import Kind, RegionState, TrialPlan, fitter, retuned
 from pzos.methods.trust_region.subproblem import Move, Region, Unmoved, bounds_of, minimise, on_model
 
@@ -52,7 +52,7 @@ _ROUNDING = 1e-9
 #: How far from x0 the first queries lie as long as no answer tells how far is far, in the size of x0.
 _BLIND = 0.15
 #: Those count if they turn out to lie so many first radii away; nearer ones as well if they show every direction.
-_NEAREST, _FARTHEST, _NEAREST_OF_ALL = 0.1, 2.0, 0.01
+_NEAREST, _FARTHEST, _NEAREST_OF_ALL = 0.1, 4.0, 0.01
 #: After one query in every direction the next ones lie so many times as far away, in turns.
 _FURTHER = 4.0
 
@@ -396,17 +396,31 @@ def _added(steps: Steps, task: Task, state: RegionState, plan: Proposal, y: Vect
     """Take an answer that came out of turn: models and contest learn from it, and F may be lower there.
 
     How the search goes on its own, its radius and the counts of what failed, is left as it was; only where another
-    radius has brought more than its own, that one is taken over.
+    radius has brought more than its own, that one is taken over, and where a shorter one failed as well, it shrinks.
     """
     (x,) = plan.points
     kind = plan.kind if plan.kind is Kind.LOOK else Kind.EXPLORE
     after = judged(task, state, replace(plan, kind=kind), ((x, y),), steps.points)
     after = replace(after, suspect=state.suspect)  # what is due is still to be asked
     if not np.array_equal(after.x, x):
-        kept = {name: getattr(state, name) for name in ("radius", "stalled", "flat", "idle", "quiet", "settled")}
-        return replace(after, **kept)
+        kept = {name: getattr(state, name) for name in ("stalled", "flat", "idle", "quiet", "settled")}
+        return replace(after, **kept, radius=_failed_as_well(task, state, plan, y))
     radius = max(state.radius, min(plan.radius, plan.move.size)) if plan.kind is Kind.TRIAL else state.radius
     return replace(after, radius=radius, flat=0, settled=False, succeeded=True)
+
+
+def _failed_as_well(task: Task, state: RegionState, plan: Proposal, y: Vector) -> float:
+    """Return the radius after a trial out of turn that is not lower.
+
+    A shorter one, from where the search still stands, shows that the model is not to be trusted as far as that: what
+    one trial a step would find out step by step is known at once.
+    """
+    shorter = plan.kind is Kind.TRIAL and plan.radius < plan.since.radius
+    if not shorter or state.rough or not np.array_equal(state.x, plan.since.x):
+        return state.radius
+    lost = task.known.sign * (task.known.leader.value(plan.points[0], y) - state.value)
+    ratio = -lost / max(plan.move.predicted, 1e-300)
+    return min(state.radius, next_radius(replace(state, radius=plan.radius), plan.move.size, ratio, state.floor))
 
 
 def _asked_again(steps: Steps, task: Task, state: RegionState, plan: Proposal, y: Vector) -> RegionState:

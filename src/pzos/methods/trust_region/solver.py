@@ -26,7 +26,7 @@ from pzos.methods.response_model.fit import Shape
 from pzos.methods.response_model.history import first
 from pzos.methods.response_model.response import ResponseModel
 from pzos.methods.solver import Foresight, Outcome, Stop, Task, Told
-from pzos.methods.trust_region import grouping, looking, proposing
+from pzos.methods.trust_region import grouping, looking, proposing, striding
 from pzos.methods.trust_region.gridded import grid_of, smallest_radius, surrounded, trial_on_grid, untold_near
 from pzos.methods.trust_region.judging import findings, judged, moved_to
 from pzos.methods.trust_region.recalling import best_told, recalled
@@ -160,9 +160,13 @@ class CompositeTrustRegion:
             return self._asked_again(task, state, Kind.REPEAT, state.x)
         if state.surprise is not None and beside:
             return self._asked_again(task, state, Kind.CHECK, state.surprise)
+        alone = rivals is None
         rivals = self.rivals(task, state) if rivals is None else rivals
         model = rivals[state.shapes[0]]
         query = self._query(task, state, model)
+        if alone and grid is None and query.kind is Kind.TRIAL and striding.due(task, state):
+            stride = striding.stride(task, state, model, self.iterations)
+            query = query if stride is None else Query(Kind.STRIDE, stride.x, stride)
         if state.exact is not False and state.knows(query.point):
             query = query._replace(kind=Kind.PROBE, point=looking.anywhere(task, state))
         if grid is not None:
@@ -303,8 +307,9 @@ class CompositeTrustRegion:
         moved = retuned(
             task, replace(moved, step=state.step + 1, failed=0, priors=plan.priors or state.priors), self.points
         )
-        extras = {"radius": state.radius, "predicted": plan.move.predicted, "probe": float(plan.kind is not Kind.TRIAL)}
-        if plan.kind is Kind.TRIAL:
+        step = plan.kind in (Kind.TRIAL, Kind.STRIDE)
+        extras = {"radius": state.radius, "predicted": plan.move.predicted, "probe": float(not step)}
+        if step:
             extras["accepted"] = float(moved.x is not state.x)
         return moved, Outcome(x, value, _NAN, plan.move.size, extras)
 
