@@ -10,7 +10,7 @@ from pzos.base.checks import counted
 from pzos.base.types import LeaderValue, Vector, dot
 from pzos.methods.response_model.fit import Shape
 from pzos.methods.solver import Task, Told
-from pzos.methods.trust_region import grouping, looking
+from pzos.methods.trust_region import grouping, looking, striding
 from pzos.methods.trust_region.state import Kind, RegionState, TrialPlan, models, point_limit
 from pzos.methods.trust_region.subproblem import half_width
 from pzos.problem.leader import Leader
@@ -159,8 +159,10 @@ def _judged_exact(task: Task, state: RegionState, plan: TrialPlan, told: Told) -
     values = [sign * leader.value(x, y) for x, y in told]
     current = sign * state.value
     radius, suspect = state.radius, False
+    ratio = (current - values[0]) / max(plan.move.predicted, 1e-300)
+    if plan.kind is Kind.STRIDE:
+        state = striding.told(state, ratio)
     if plan.kind is Kind.TRIAL:
-        ratio = (current - values[0]) / max(plan.move.predicted, 1e-300)
         state = tried(state, ratio)
         least = radius if looking.along_first_move(state) else state.floor
         radius = next_radius(state, plan.move.size, ratio, least)

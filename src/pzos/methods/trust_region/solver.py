@@ -26,7 +26,7 @@ from pzos.methods.response_model.fit import Shape
 from pzos.methods.response_model.history import first
 from pzos.methods.response_model.response import ResponseModel
 from pzos.methods.solver import Foresight, Outcome, Stop, Task, Told
-from pzos.methods.trust_region import grouping, looking, proposing
+from pzos.methods.trust_region import grouping, looking, proposing, striding
 from pzos.methods.trust_region.gridded import grid_of, smallest_radius, surrounded, trial_on_grid, untold_near
 from pzos.methods.trust_region.judging import findings, judged, moved_to
 from pzos.methods.trust_region.recalling import best_told, recalled
@@ -58,8 +58,9 @@ HOPE = 0.3
 #: Hope leads at most so many times as far as the model's own minimiser, or this share of the trust radius.
 _HOPE_REACHES, _HOPE_AT_LEAST = 2.0, 0.2
 _SPARE = 2
-#: As long as only one line was asked, a promise below this share of what was gained is not worth a query.
-_ON_A_LINE = 0.01
+#: As long as only one line was asked, a promise below this share of what was gained is not worth a query; of many
+#: decisions it is, for all other directions together would take far more.
+_ON_A_LINE, _FEW_DECISIONS = 0.01, 6
 #: Quiet steps after which the method ends, and so many more for each direction, up to as many directions.
 _QUIET, _QUIET_PER_DIRECTION = 20, 20
 _CERTIFIED_SHARE = 0.01
@@ -159,9 +160,13 @@ class CompositeTrustRegion:
             return self._asked_again(task, state, Kind.REPEAT, state.x)
         if state.surprise is not None and beside:
             return self._asked_again(task, state, Kind.CHECK, state.surprise)
+        alone = rivals is None
         rivals = self.rivals(task, state) if rivals is None else rivals
         model = rivals[state.shapes[0]]
         query = self._query(task, state, model)
+        if alone and grid is None and query.kind is Kind.TRIAL and striding.due(task, state):
+            stride = striding.stride(task, state, model, self.iterations)
+            query = query if stride is None else Query(Kind.STRIDE, stride.x, stride)
         if state.exact is not False and state.knows(query.point):
             query = query._replace(kind=Kind.PROBE, point=looking.anywhere(task, state))
         if grid is not None:
@@ -207,8 +212,10 @@ class CompositeTrustRegion:
         unseen = looking.unseen_direction(task, state, model, move, doubt) if free else None
         if unseen is not None:
             return Query(Kind.EXPLORE, looking.explore(task, state, model, unseen), move)
-        lined = looking.along_first_move(state) and move.predicted <= _ON_A_LINE * abs(state.first - state.value)
-        if lined or move.predicted <= negligible(state) or move.size < 1e-9 * state.scale:
+        least = negligible(state)
+        if state.x.size <= _FEW_DECISIONS and looking.along_first_move(state):
+            least = max(least, _ON_A_LINE * abs(state.first - state.value))
+        if move.predicted <= least or move.size < 1e-9 * state.scale:
             return Query(Kind.PROBE, looking.probe(task, state, model, 0), move)
         if state.rough and state.step % 2 and (move.predicted < state.slack or (state.jumps > 0.0 and state.losses)):
             return Query(Kind.SURVEY, looking.survey(task, state, move.x), move)
@@ -300,8 +307,9 @@ class CompositeTrustRegion:
         moved = retuned(
             task, replace(moved, step=state.step + 1, failed=0, priors=plan.priors or state.priors), self.points
         )
-        extras = {"radius": state.radius, "predicted": plan.move.predicted, "probe": float(plan.kind is not Kind.TRIAL)}
-        if plan.kind is Kind.TRIAL:
+        step = plan.kind in (Kind.TRIAL, Kind.STRIDE)
+        extras = {"radius": state.radius, "predicted": plan.move.predicted, "probe": float(not step)}
+        if step:
             extras["accepted"] = float(moved.x is not state.x)
         return moved, Outcome(x, value, _NAN, plan.move.size, extras)
 

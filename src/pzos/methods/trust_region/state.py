@@ -47,6 +47,7 @@ class Kind(Enum):
 
     START = "the answer at x0"
     TRIAL = "the model's minimiser"
+    STRIDE = "down the slope of the model, further than the trust region reaches"
     PROBE = "a direction the model knows least about"
     EXPLORE = "a direction that was never asked"
     SURVEY = "a corner of the region: under noise only far points tell slopes"
@@ -58,7 +59,7 @@ class Kind(Enum):
     @property
     def purpose(self) -> Purpose:
         """Return what the study counts such a query as."""
-        return Purpose.TRIAL if self in (Kind.START, Kind.TRIAL) else Purpose.PROBE
+        return Purpose.TRIAL if self in (Kind.START, Kind.TRIAL, Kind.STRIDE) else Purpose.PROBE
 
 
 #: What is promised where nothing is: by the first query, a repeated one, a look far away.
@@ -170,7 +171,8 @@ class RegionState:
     contradictions among them showed; ``surprise`` is where an answer was off by ``miss``, and has to be asked for once
     more; ``wrong`` counts those that were. ``plateaus`` says that an answer equal to the one before was right.
     ``losses`` are trials that failed, ``flat`` answers that did not move, ``idle`` and ``quiet`` steps of little gain;
-    ``settled`` says that the model promises nothing more. ``reach`` is how far groups of decisions are moved.
+    ``settled`` says that the model promises nothing more. ``stride`` is how far the next stride may go, ``reach`` how
+    far groups of decisions are moved.
     """
 
     x: Vector
@@ -209,6 +211,7 @@ class RegionState:
     trials: int = 0
     looks: int = 0
     succeeded: bool = False
+    stride: float = 0.0
     # groups of decisions that are moved together, how many since the last trial, and by how much one changes F
     groups: tuple[Group, ...] = ()
     grouped: int = 0
