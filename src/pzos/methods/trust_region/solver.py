@@ -58,8 +58,9 @@ HOPE = 0.3
 #: Hope leads at most so many times as far as the model's own minimiser, or this share of the trust radius.
 _HOPE_REACHES, _HOPE_AT_LEAST = 2.0, 0.2
 _SPARE = 2
-#: As long as only one line was asked, a promise below this share of what was gained is not worth a query.
-_ON_A_LINE = 0.01
+#: As long as only one line was asked, a promise below this share of what was gained is not worth a query; of many
+#: decisions it is, for all other directions together would take far more.
+_ON_A_LINE, _FEW_DECISIONS = 0.01, 6
 #: Quiet steps after which the method ends, and so many more for each direction, up to as many directions.
 _QUIET, _QUIET_PER_DIRECTION = 20, 20
 _CERTIFIED_SHARE = 0.01
@@ -211,8 +212,10 @@ class CompositeTrustRegion:
         unseen = looking.unseen_direction(task, state, model, move, doubt) if free else None
         if unseen is not None:
             return Query(Kind.EXPLORE, looking.explore(task, state, model, unseen), move)
-        lined = looking.along_first_move(state) and move.predicted <= _ON_A_LINE * abs(state.first - state.value)
-        if lined or move.predicted <= negligible(state) or move.size < 1e-9 * state.scale:
+        least = negligible(state)
+        if state.x.size <= _FEW_DECISIONS and looking.along_first_move(state):
+            least = max(least, _ON_A_LINE * abs(state.first - state.value))
+        if move.predicted <= least or move.size < 1e-9 * state.scale:
             return Query(Kind.PROBE, looking.probe(task, state, model, 0), move)
         if state.rough and state.step % 2 and (move.predicted < state.slack or (state.jumps > 0.0 and state.losses)):
             return Query(Kind.SURVEY, looking.survey(task, state, move.x), move)
