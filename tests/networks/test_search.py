@@ -265,6 +265,14 @@ def test_public_networks_are_tolled_well(public, name: str, links, objective: st
     assert found.queries <= queries
 
 
+@pytest.mark.parametrize("queries", [13, 14, 17])
+def test_few_queries_are_enough_to_choose_tolls_and_none_is_asked_beyond(city: Network, queries: int) -> None:
+    problem = city.toll_problem(np.arange(6), "revenue", upper=5.0)
+    found = optimise_tolls(problem, 5.0, queries=queries, uniform=5, marginal=3, most=2)
+    assert found.queries <= queries
+    assert np.count_nonzero(found.x) <= 2
+
+
 def test_at_most_so_many_tolls_are_kept(city: Network) -> None:
     free = city.assign()
     links = np.argsort(-free.time * free.flow, kind="stable")[:6]
@@ -282,5 +290,7 @@ def test_at_most_so_many_tolls_are_kept(city: Network) -> None:
     assert two.value - best <= 0.2 * (two.untolled - best)
     with pytest.raises(InvalidInput, match="most"):
         optimise_tolls(problem, 5.0, most=0)
+    with pytest.raises(InvalidInput, match="queries = 12: expected more than 12"):
+        optimise_tolls(problem, 5.0, queries=12, uniform=5, marginal=3, most=2)
     with pytest.raises(InvalidInput, match="bounds of each toll"):
         optimise_tolls(city.toll_problem(links, domain=pzos.Budget(3.0)), 5.0, queries=40, most=2)

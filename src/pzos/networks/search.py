@@ -45,6 +45,8 @@ _EMPTY, _SAME = 1e-6, 1e-6
 _HALVES = 7
 #: All tolls taken off together may cost this share of what the tolls gain.
 _NOTHING = 1e-5
+#: With at most k tolls: the fewest queries to choose them by, and those left for the tolls that are kept.
+_TO_CHOOSE, _TO_END = 4, 3
 
 
 class Uniform(NamedTuple):
@@ -114,7 +116,8 @@ def optimise_tolls(
     faults = Faults("optimise_tolls")
     at_least(2, "at least 2", "no tolls and the highest").note(faults, "uniform", uniform)
     at_least(0, "a number >= 0", "0 tries none").note(faults, "marginal", marginal)
-    faults.check(queries > uniform + marginal, "queries", queries, f"more than {uniform + marginal}",
+    first = uniform + marginal + (0 if most is None else _TO_CHOOSE)
+    faults.check(queries > first, "queries", queries, f"more than {first}",
                  "the first ones find a place to start from")  # fmt: skip
     if most is not None:
         whole(1, "leave it out for all of them").note(faults, "most", most)
@@ -421,14 +424,16 @@ def _fewer(asked: _Asked, start: Trial, most: int, solver: Any, limits: dict[str
     After a leg with all of them each is taken off alone, those of least effect if there are too many to try; the ones
     without which the cost is highest are kept, and exchanged for others where that is better.
     """
-    third = max(asked.left // 3, 1)
-    _leg(asked, _revived(asked, _settled(asked, start)), "all tolls", third, solver, limits)
+    third, asked.reserve = asked.left // 3, _TO_END
+    start = _revived(asked, _settled(asked, start))
+    if (budget := min(third, asked.left - _TO_END)) > 0:
+        _leg(asked, start, "all tolls", budget, solver, limits)
     best = asked.best()
     idle, others = _in_question(asked, best, 0.0)
     order = [*idle, *others, *(toll for toll in np.flatnonzero(best.x).tolist() if toll not in {*idle, *others})]
     cost: dict[int, tuple[float, float]] = {}
     for toll in order if len(order) > most else []:
-        if len(cost) >= third:
+        if len(cost) >= third or asked.left <= _TO_END:
             break
         x = best.x.copy()
         x[toll] = 0.0
@@ -448,7 +453,7 @@ def _swapped(asked: _Asked, best: Trial, kept: list[int], others: list[int], que
 
     Each toll alone tells little: what one does, another may do as well.
     """
-    until = asked.left - queries
+    until = max(asked.left - queries, _TO_END)
 
     def only(tolls: list[int]) -> Trial:
         x = np.zeros(best.x.size)

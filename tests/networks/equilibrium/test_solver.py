@@ -80,7 +80,7 @@ def test_steady_convergence_is_not_given_up() -> None:
     network = Network.from_arrays([0, 1, 2, 1, 2, 0], [1, 2, 0, 0, 1, 2], latency, demand).with_classes([3.0, 2.0])
     tolls = 0.1 * np.arange(6)
     ready, effort = network.prepared, solver.Effort(newton_below=1e-3)
-    fixed = (tolls / network.worth)[:, ready.order]
+    fixed = np.ascontiguousarray((tolls / network.worth)[:, ready.order])  # as elsewhere: compiled once
     start = nothing_known(ready.graph, ready.trips)
     answer = solver.equilibrate(ready.graph, ready.trips, fixed, ready.law, 1e-11, effort, *start)
     assert (answer.status, answer.rounds > 25) == (solver.CONVERGED, True)
