@@ -255,6 +255,9 @@ def test_times_of_day_and_losses(files, tmp_path: Path, capsys) -> None:
     found = data(capsys, *words, str(tmp_path), *QUICK)
     assert len(found["tolls"]) == 4
     assert [name.split(", ")[1] for name in found["tolls"]] == ["morning", "noon", "morning", "noon"]
+    assert main(["tolls", *words, str(tmp_path), *QUICK]) == 0
+    later = len(str(read_tntp(*files).node_ids.max()))
+    assert f"the nodes of 'noon' are numbered {10**later} higher" in capsys.readouterr().out
     network = read_tntp(*files)
     limit = 0.02 * network.assign().total_cost / network.demand.total
     words = [*files, "--links", "busiest:3", "--objective", "revenue", "--max-loss", str(limit), "--losses", "zone"]

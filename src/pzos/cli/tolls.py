@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from pzos.base.checks import counted
 from pzos.base.errors import InvalidInput, MissingExtra
 from pzos.cli.printing import add_json, as_json, emit
 from pzos.networks.assignment import Assignment
@@ -327,6 +328,10 @@ def _text(args: argparse.Namespace, choice: _Choice, found: TollSearch, reports:
     lines += [f"{name:<20}{toll:>10.3f}{_cells(before, after)}" for name, toll, before, after in rows]
     if choice.links.size > len(rows):
         lines.append(f"and {choice.links.size - len(rows)} more links in tolls.csv")
+    if args.slices is not None:
+        step = network.node_ids[1] - network.node_ids[0]  # node by node, the slices beside each other
+        later = [word.partition("=")[0] for word in args.slices][1:]
+        lines += [f"the nodes of {name!r} are numbered {k * step} higher" for k, name in enumerate(later, 1)]
     lines += [
         *_findings(args, choice, found, reports[1].after),
         "",
@@ -366,7 +371,7 @@ def _findings(args: argparse.Namespace, choice: _Choice, found: TollSearch, stat
     if found.taken_off:
         lines.append(f"taken off, because they changed nothing: the tolls on {said(found.taken_off)}")
     if found.checks:
-        left = f"; {found.unchecked} tolls were not checked for want of queries" if found.unchecked else ""
+        left = f"; {counted(found.unchecked, 'toll')} not checked for want of queries" if found.unchecked else ""
         lines.append(f"{found.checks} of the queries were spent on finding tolls that change nothing{left}")
     lines += _open(found)
     if found.open_value:
