@@ -212,7 +212,7 @@ def stairs_6(rng: Rng) -> Draft:
     A, b = 2.0 * normal(rng, 7, 6), rng.standard_normal(7)
     target = 2.0 * rng.standard_normal(7)
     return Draft(tracking(target, np.zeros(6), 0.05), lambda x: 0.5 * np.floor((x @ A.T + b) / 0.5),
-                 1.5 * rng.standard_normal(6), pzos.Box(-4.0, 4.0), search="jumps")  # fmt: skip
+                 np.clip(1.5 * rng.standard_normal(6), -4.0, 4.0), pzos.Box(-4.0, 4.0), search="jumps")  # fmt: skip
 
 
 # Several optima
