@@ -372,7 +372,7 @@ def _findings(args: argparse.Namespace, choice: _Choice, found: TollSearch, stat
         lines.append(f"taken off, because they changed nothing: the tolls on {said(found.taken_off)}")
     if found.checks:
         left = f"; {counted(found.unchecked, 'toll')} not checked for want of queries" if found.unchecked else ""
-        lines.append(f"{found.checks} of the queries were spent on finding tolls that change nothing{left}")
+        lines.append(f"{counted(found.checks, 'query')} spent on finding tolls that change nothing{left}")
     lines += _open(found)
     if found.open_value:
         lines.append("the objective depends on flows that are not determined: travellers who do not care decide it")

@@ -106,6 +106,7 @@ def directions(costs: int, count: int) -> Matrix:
     ends = [int(np.argmax(weights[:, k])) for k in range(costs)]
     others = [row for row in range(len(weights)) if row not in ends]
     found: Matrix = weights[[*ends, *_spread(others)]]
+    found.setflags(write=False)  # it is remembered
     return found
 
 

@@ -40,7 +40,7 @@ MOST, _SHARE, _DEARER = 30.0, 0.3, 3.0
 _WIDEST = 0.2
 #: Where less than this share of a margin is kept, a shorter step that nearly keeps it is preferred, if it promises at
 #: least this share.
-_HALF, _NEARLY, _WORTH = 0.5, 0.9, 0.25
+_LITTLE, _NEARLY, _WORTH = 0.5, 0.9, 0.25
 #: How often margins are set anew where the search ended.
 _MARGINS = 2
 #: The share of the trust region that a step counts as at least.
@@ -238,9 +238,8 @@ def _kept_apart(on: OnModel, search: _Search, mu: float, found: tuple[Vector, fl
 
 def _warier(on: OnModel, search: _Search, mu: float, x: Vector, moving: _Margin) -> Vector:
     """Return x; where it keeps little of its margin, a point near a feasible centre that does, if that is worth it."""
-
     centre = search.region.centre
-    if _share_kept(on, x, moving.quantile) >= _HALF or on.at(centre).excess.max() > KEPT:
+    if _share_kept(on, x, moving.quantile) >= _LITTLE or on.at(centre).excess.max() > KEPT:
         return x
     shorter, _ = search.solve(MOST, centre, moving)
     mark = on.merit(centre, mu)

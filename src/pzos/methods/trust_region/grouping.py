@@ -24,7 +24,7 @@ from pzos.methods.trust_region.state import Group, Grouped, RegionState
 from pzos.methods.trust_region.subproblem import Move, on_model
 
 #: Up to this many decisions directions are asked one by one.
-_FEW_DECISIONS = 300
+_MANY_DECISIONS = 300
 #: Trials that fail before groups are asked at all; so many groups in a row for the next, doubled with each, up to 2^k.
 _LOST, _DOUBLINGS = 2, 4
 #: Where F fell: all decisions are moved on so many times as far, a block so many times.
@@ -40,7 +40,7 @@ _NAN = float("nan")
 
 def due(state: RegionState, move: Move) -> bool:
     """Tell whether a group is asked next: because trials failed lately, or because groups bring more than the model."""
-    if state.x.size <= _FEW_DECISIONS or not state.unstructured:
+    if state.x.size <= _MANY_DECISIONS or not state.unstructured:
         return False
     if not state.groups:
         return state.losses >= _LOST or move.predicted <= 0.0

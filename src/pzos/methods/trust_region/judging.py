@@ -11,7 +11,7 @@ from pzos.base.types import LeaderValue, Vector, dot
 from pzos.methods.response_model.fit import Shape
 from pzos.methods.solver import Task, Told
 from pzos.methods.trust_region import grouping, looking, striding
-from pzos.methods.trust_region.state import Kind, RegionState, TrialPlan, models, point_limit
+from pzos.methods.trust_region.state import FEW_DECISIONS, Kind, RegionState, TrialPlan, models, point_limit
 from pzos.methods.trust_region.subproblem import half_width
 from pzos.problem.leader import Leader
 
@@ -30,7 +30,7 @@ _WILD, _NOTABLE, _AGREES = 8.0, 1e-2, 0.1
 _IDLE_GAIN, _NOTHING, _QUIET_GAIN = 1e-3, 1e-7, 1e-9
 #: Of few decisions also steps at the edge of the trust region that gain less than this are idle.
 #: So many times in a row, then only steps that gain nothing are.
-_FEW_DECISIONS, _SLOW_GAIN, _CRAWLED = 6, 2e-2, 12
+_SLOW_GAIN, _CRAWLED = 2e-2, 12
 #: Where the answers tell least, the trust radius may grow to so many times the first.
 _FURTHEST = 4.0
 #: Where they never told anything, it may grow to the whole set, or to so many times the first.
@@ -218,7 +218,7 @@ def _gained(task: Task, before: RegionState, state: RegionState, plan: TrialPlan
     quiet = gain <= max(_QUIET_GAIN * gained, state.least_gain)
     foreseen = plan.kind is Kind.TRIAL and state.losses == 0 and plan.move.predicted >= _NOTHING * gained
     # Of few decisions looks far away are likely to find what there is: crawling along is idle as well.
-    few = state.x.size <= _FEW_DECISIONS and state.past.count > 2 * _FEW_DECISIONS
+    few = state.x.size <= FEW_DECISIONS and state.past.count > 2 * FEW_DECISIONS
     crawls = few and plan.kind is Kind.TRIAL and plan.move.size > 0.99 * before.radius and state.idle < _CRAWLED
     idle = 0 if gain > (_SLOW_GAIN if crawls else _IDLE_GAIN) * gained else state.idle + (crawls or not foreseen)
     state = replace(state, idle=idle, quiet=state.quiet + 1 if quiet else 0)

@@ -28,7 +28,7 @@ _RIDGE = 1e-10
 #: After so many failures in a row slopes are asked for anew, where so much of their variance is left.
 _LOST, _UNKNOWN = 3, 0.5
 #: Above this many decisions looks far away find nothing, and unseen directions must be worth more.
-_FEW_DECISIONS = 40
+_MANY_DECISIONS = 40
 #: So many random points are tried for one that was not told.
 _TRIES = 20
 #: How far beside a point the followers are asked whether they repeat themselves, in trust radii.
@@ -188,7 +188,7 @@ def _outweighs(task: Task, state: RegionState, model: ResponseModel, move: Move,
             point = region.at(sign * share * 0.5 * float(np.sqrt(state.x.size)), unseen)
             way = float(np.linalg.norm((point - move.x) / region.sizes))
             gain = max(gain, 0.5 * doubt * way - (objective(point)[0] - at_best))
-    patience = max(_OUTWEIGHS, (state.x.size - state.past.count) / _FEW_DECISIONS)
+    patience = max(_OUTWEIGHS, (state.x.size - state.past.count) / _MANY_DECISIONS)
     return gain > patience * move.predicted
 
 
@@ -226,7 +226,7 @@ def looks_far(task: Task, state: RegionState) -> bool:
     Later and fewer at first where no bounds say how far is far.
     """
     n = state.x.size
-    if n > _FEW_DECISIONS or not state.unstructured:
+    if n > _MANY_DECISIONS or not state.unstructured:
         return False
     bounds = bounds_of(task.known.domain, n)
     bounded = bounds is None or bool(np.isfinite(bounds[1] - bounds[0]).all())

@@ -418,8 +418,8 @@ def _failed_as_well(task: Task, state: RegionState, plan: Proposal, y: Vector) -
     shorter = plan.kind is Kind.TRIAL and plan.radius < plan.since.radius
     if not shorter or state.rough or not np.array_equal(state.x, plan.since.x):
         return state.radius
-    lost = task.known.sign * (task.known.leader.value(plan.points[0], y) - state.value)
-    ratio = -lost / max(plan.move.predicted, 1e-300)
+    gained = task.known.sign * (state.value - task.known.leader.value(plan.points[0], y))
+    ratio = gained / max(plan.move.predicted, 1e-300)
     return min(state.radius, next_radius(replace(state, radius=plan.radius), plan.move.size, ratio, state.floor))
 
 

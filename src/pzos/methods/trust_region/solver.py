@@ -31,6 +31,7 @@ from pzos.methods.trust_region.gridded import grid_of, smallest_radius, surround
 from pzos.methods.trust_region.judging import findings, judged, moved_to
 from pzos.methods.trust_region.recalling import best_told, recalled
 from pzos.methods.trust_region.state import (
+    FEW_DECISIONS,
     NO_MOVE,
     Grouped,
     Kind,
@@ -60,7 +61,7 @@ _HOPE_REACHES, _HOPE_AT_LEAST = 2.0, 0.2
 _SPARE = 2
 #: As long as only one line was asked, a promise below this share of what was gained is not worth a query; of many
 #: decisions it is, for all other directions together would take far more.
-_ON_A_LINE, _FEW_DECISIONS = 0.01, 6
+_ON_A_LINE = 0.01
 #: Quiet steps after which the method ends, and so many more for each direction, up to as many directions.
 _QUIET, _QUIET_PER_DIRECTION = 20, 20
 _CERTIFIED_SHARE = 0.01
@@ -160,7 +161,7 @@ class CompositeTrustRegion:
             return self._asked_again(task, state, Kind.REPEAT, state.x)
         if state.surprise is not None and beside:
             return self._asked_again(task, state, Kind.CHECK, state.surprise)
-        alone = rivals is None
+        alone = rivals is None  # several at a time know the models already, and were not tried with strides
         rivals = self.rivals(task, state) if rivals is None else rivals
         model = rivals[state.shapes[0]]
         query = self._query(task, state, model)
@@ -213,7 +214,7 @@ class CompositeTrustRegion:
         if unseen is not None:
             return Query(Kind.EXPLORE, looking.explore(task, state, model, unseen), move)
         least = negligible(state)
-        if state.x.size <= _FEW_DECISIONS and looking.along_first_move(state):
+        if state.x.size <= FEW_DECISIONS and looking.along_first_move(state):
             least = max(least, _ON_A_LINE * abs(state.first - state.value))
         if move.predicted <= least or move.size < 1e-9 * state.scale:
             return Query(Kind.PROBE, looking.probe(task, state, model, 0), move)

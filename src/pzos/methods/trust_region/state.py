@@ -30,6 +30,8 @@ _PATIENCE = 4
 _DISCOUNT = 0.7
 _MARGIN = 2.5
 _TRAILING_AFTER = 6
+#: Up to so many decisions looks far away are likely to find what there is, and every direction is soon asked.
+FEW_DECISIONS = 6
 #: For so many answers an open contest is led by whatever predicts best.
 _OPEN_FOR = 4
 _ROUNDS = 15
