@@ -298,6 +298,11 @@ class Answers:
         _check_names(faults, "answers", known.decisions.of(len(self.decisions)), self.decisions)
         _check_names(faults, "answers", known.responses.of(entries), self.responses)
 
+    @property
+    def follower_names(self) -> list[str]:
+        """Return by row the name of the followers, without their version."""
+        return [text.partition(" @")[0] for text in self.follower]
+
     def trusting(self, since: str) -> Answers:
         """Return the table in which older answers only shape the prior: "trust since" a date, or a version.
 
@@ -310,7 +315,7 @@ class Answers:
         if dated:
             old = [told[: len(since)] < since or not told for told in self.told]
         else:
-            old = [text.partition(" @")[0] != since for text in self.follower]
+            old = [name != since for name in self.follower_names]
         return self._with(trust=tuple(PRIOR if aged else before for aged, before in zip(old, self.trust, strict=True)))
 
     def split(self, known: Known) -> tuple[Told, Told]:

@@ -377,8 +377,7 @@ def answers_of(args: argparse.Namespace, problem: Problem) -> dict[str, Any]:
     table = functools.reduce(operator.add, tables)
     if args.trust_since is None:
         return {"answers": table}
-    named = {text.partition(" @")[0] for text in table.follower} | {name_of_followers(problem.known().follower)}
-    names = sorted(named - {""})
+    names = sorted({*table.follower_names, name_of_followers(problem.known().follower)} - {""})
     if not args.trust_since[:1].isdigit() and args.trust_since not in names:  # else a misspelt date would age them all
         of_whom = "" if not names else ", or the name of followers: " + ", ".join(names)
         raise InvalidInput(f"--trust-since: {shown(args.trust_since)}: expected a date (2026-05-01){of_whom}")
