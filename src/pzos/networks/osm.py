@@ -66,7 +66,7 @@ def _streets(osmnx: Any, path: Path) -> Any:
     try:
         graph = osmnx.graph_from_xml(path, simplify=False, retain_all=True)
     except (SyntaxError, ValueError, KeyError, OSError) as error:  # XML that breaks off, no XML, no map
-        raise InvalidInput(f"{path}: cannot be read ({error}): expected an OpenStreetMap extract (.osm, XML) with ways; "
+        raise InvalidInput(f"{path}: cannot be read ({error}): expected an OpenStreetMap extract (.osm) with ways; "
                            "extract it again, a .pbf file with osmium") from error  # fmt: skip
     graph.remove_edges_from([link for *link, data in graph.edges(keys=True, data=True) if not _for_cars(data)])
     if graph.number_of_edges() == 0:
