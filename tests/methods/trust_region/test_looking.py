@@ -111,6 +111,27 @@ def test_spare_queries_look_far_away_and_find_the_deeper_well():
     assert "looked far away" in result.explanation
 
 
+def test_once_little_is_promised_the_decision_that_came_furthest_is_carried_on_to_its_bound_alone():
+    problem = tracked(6, 7, pzos.Box(-9.0, 9.0))
+    _, asked, records = play(problem, CompositeTrustRegion(), steps=14, seed=0)
+    first = next(k for k, query in enumerate(asked) if np.abs(query.x).max() == 9.0)
+    best = asked[int(np.argmin([record.value for record in records[:first]]))].x
+    came = best - problem.x0
+    furthest = int(np.argmax(np.abs(came)))
+    carried = best.copy()
+    carried[furthest] = 9.0 * np.sign(came[furthest])
+    np.testing.assert_array_equal(asked[first].x, carried)
+
+
+def test_looks_far_away_that_fail_leave_the_search_nearby_alone_and_are_not_asked_again():
+    far = lambda query: np.abs(query.x).max() > 4.0  # noqa: E731
+    study, asked, _ = play(tracked(3, 4, pzos.Box(-9.0, 9.0)), CompositeTrustRegion(), steps=60, seed=0, fails=far)
+    failed = [tuple(query.x) for query in asked if far(query)]
+    assert len(asked) == 60
+    assert len(set(failed)) == len(failed) > 4
+    assert study.state.failed < 5
+
+
 def test_every_query_lies_on_the_grid_of_the_resolution_inside_the_box_and_is_new():
     problem = tracked(4, 6, domain=pzos.Box(-1.03, 0.97))
     study, asked, _ = play(problem, CompositeTrustRegion(resolution=0.05), steps=60, seed=3)

@@ -16,7 +16,7 @@ from pzos.methods.response_model.history import Geometry
 from pzos.methods.response_model.response import ResponseModel
 from pzos.methods.solver import Task
 from pzos.methods.trust_region.descent import Objective
-from pzos.methods.trust_region.state import RegionState, wide_model
+from pzos.methods.trust_region.state import FEW_DECISIONS, RegionState, wide_model
 from pzos.methods.trust_region.subproblem import Move, Region, bounds_of, minimise, on_model
 
 #: The promise of known directions that an unknown one must outweigh, and how near it is asked, in trust radii.
@@ -39,6 +39,9 @@ _ALIKE = 1e-10
 _IDLE, _LOOKS, _CANDIDATES = 8, 4, 3000
 #: Answers nearer to each other than this share of the way that was come count once in the model of the whole response.
 _APART = 0.05
+#: One decision is carried on where the model promises less than this share of what was gained: not before so many
+#: answers, and every other query.
+_LITTLE, _ANSWERS_BEFORE = 0.03, 8
 #: How many deviations count as hope, in turns: what is nearly known to be good, and what is hardly known.
 _HOPES = (1.0, 3.0)
 
@@ -235,13 +238,37 @@ def looks_far(task: Task, state: RegionState) -> bool:
     return idle >= 0 and idle % (looks + local) < looks
 
 
+def carried_on(task: Task, state: RegionState, move: Move) -> Vector | None:
+    """Return the best point with one decision carried on to its bound, the way it has come; None where it is not due.
+
+    Better optima are often one decision away, while all others are right already. The one that came furthest goes
+    first, each goes once, and local steps in between: with few decisions that costs little once little is promised.
+    """
+    n, seen = state.x.size, state.past.points
+    bounds = bounds_of(task.known.domain, n)
+    if n > FEW_DECISIONS or bounds is None or state.rough or not state.unstructured:
+        return None
+    little = move.predicted <= _LITTLE * abs(state.first - state.value)
+    if not little or len(seen) <= _ANSWERS_BEFORE or state.step % 2 == 0:
+        return None
+    came = (state.x - task.known.x0) / state.past.sizes
+    ends = np.where(came >= 0.0, bounds[1], bounds[0])
+    asked = (np.array([*seen, *state.refused]) == ends).any(axis=0)
+    left = np.where(asked | ~np.isfinite(ends), -1.0, np.abs(came))
+    furthest = int(np.argmax(left))
+    if left[furthest] < 0.0:
+        return None
+    return np.where(np.arange(n) == furthest, ends, state.x)
+
+
 def far_look(task: Task, state: RegionState, limit: int | None) -> Vector:
     """Return where in the whole set F may be lowest: on a model of all of it, less a deviation of what is unknown.
 
     The best of random points away from all that were asked, or what is best near it; the farthest of them as long as
     answers did not move.
     """
-    known, sizes, told = task.known, state.past.sizes, state.past.points
+    known, sizes = task.known, state.past.sizes
+    told = np.array([*state.past.points, *state.refused])
     reach = max(float(np.max(np.abs(state.x - known.x0) / sizes)), state.scale)
     drawn, wide = _candidates(task, state, reach)
     model = wide_model(task, state, _APART * wide, limit)

@@ -205,6 +205,9 @@ class CompositeTrustRegion:
         if halved is not None:
             return Query(Kind.PROBE, halved)
         move = self.move_within(task, state, model, state.radius)
+        carried = looking.carried_on(task, state, move)
+        if carried is not None:
+            return Query(Kind.LOOK, carried)
         group = grouping.grouped(task, state, model) if grouping.due(state, move) else None
         if group is not None:
             return Query(Kind.GROUP, group.point, move, group)
@@ -296,8 +299,12 @@ class CompositeTrustRegion:
     def concluded(self, task: Task, state: RegionState, plan: TrialPlan, told: Told) -> tuple[RegionState, Outcome]:
         """Return what follows from an answer that came in turn, or from none."""
         if not told:
-            radius = 0.5 * state.radius
-            failed = replace(state, step=state.step + 1, radius=radius, failed=state.failed + 1)
+            state = replace(state, refused=(*state.refused, plan.points[0]))
+            if plan.kind is Kind.LOOK:  # nothing is wrong nearby: look elsewhere
+                state = replace(state, looks=state.looks + 1, idle=state.idle + 1)
+            else:
+                state = replace(state, radius=0.5 * state.radius)
+            failed = replace(state, step=state.step + 1, failed=state.failed + 1)
             return failed, Outcome(plan.points[0], _NAN, _NAN, plan.move.size)
         x, y = told[0]
         value = task.known.leader.value(x, y)

@@ -222,6 +222,8 @@ class RegionState:
     least_reach: float = 0.0
     # the points of the answers known before the first query, as bytes
     given: frozenset[bytes] = frozenset()
+    # where the followers gave no answer
+    refused: tuple[Vector, ...] = ()
     # of many workers: where few of them would stand on their own, who go on once all of them gain little
     few: RegionState | None = None
     slow: bool = False
