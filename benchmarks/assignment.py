@@ -24,7 +24,7 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
 
 import numpy as np
 
-from pzos.networks import Demand, Network, UserClass, independent_gap, read_tntp, read_tntp_flow
+from pzos.networks import Demand, Network, TollFollower, UserClass, independent_gap, read_tntp, read_tntp_flow, tariff
 from pzos.networks.search import marginal_cost_trials, optimise_tolls
 from pzos.solving import solve
 from pzos.study.result import Result
@@ -141,29 +141,34 @@ def hard(folder: Path) -> dict[str, Network]:
 
 
 def warm(networks: dict[str, Network]) -> None:
-    """Queries from the untolled equilibrium's paths against cold ones, and products of the derivative."""
+    """Queries of a toll search against cold ones, and products of the derivative against one equilibrium."""
     print("\nWarm queries and derivative products (processor time, share of a cold query; medians of 8 toll vectors)")
     for name in ("Anaheim", "Winnipeg", "Chicago-Sketch"):
         network = networks[name]
         free = network.assign()
         busiest = np.argsort(-free.flow)[:10]
+        travellers = TollFollower(network, tariff(network, busiest), 1e-10)
+        begin = time.thread_time()
+        travellers(np.zeros(busiest.size))
+        once = time.thread_time() - begin
         for size in (0.1, 1.0):
             rows = []
             for seed in range(8):
                 share = np.random.default_rng(seed).uniform(0.0, size, busiest.size)
-                tolls = network.tolls_on(busiest, share * np.maximum(free.time[busiest], 0.1))
+                x = share * np.maximum(free.time[busiest], 0.1)
                 begin = time.thread_time()
-                network.assign(tolls)
+                network.assign(travellers.tolls(x))
                 cold = time.thread_time() - begin
-                answer = network.assign(tolls, reference=free)
+                answer = travellers.assignment(x)
                 query = time.thread_time() - begin - cold
                 jacobian = answer.jacobian()
                 begin = time.thread_time()
                 jacobian.transpose(network.length + 1.0)
-                rows.append((cold, query / cold, (time.thread_time() - begin) / cold))
-            cold, query, product = np.median(rows, axis=0)
+                rows.append((cold, query / cold, (time.thread_time() - begin) / cold, once / cold))
+            cold, query, product, references = np.median(rows, axis=0)
             print(f"{name:16s} tolls up to {size:3g} times the time: cold {1e3 * cold:8.2f} ms, warm {query:.2f} "
-                  f"{verdict(query <= 0.4)}, product {product:.2f} {verdict(product < 1.0)}")  # fmt: skip
+                  f"{verdict(query <= 0.4)}, product {product:.2f} {verdict(product < 1.0)}; "
+                  f"references, once: {references:.1f}")  # fmt: skip
 
 
 def regional(folder: Path, trips: Path) -> None:

@@ -17,6 +17,7 @@ from pzos.networks import (
     Latency,
     NegativeCycle,
     Network,
+    References,
     UserClass,
     flow_imbalance,
     generated_city,
@@ -98,6 +99,26 @@ def test_a_query_from_a_reference_is_a_function_of_the_tolls_in_any_order_and_pr
     assert np.array_equal(free.class_flow, kept)
     with pytest.raises(InvalidInput, match=r"reference.*an equilibrium of this network"):
         replace(city, name="other").assign(reference=free)
+
+
+def test_a_query_from_several_references_starts_near_and_knows_the_detours(city: Network) -> None:
+    tolls = np.zeros((3, city.links))
+    tolls[1:, city.assign().flow.argmax()] = 1.0, 1.5
+    free, there = (city.assign(row) for row in tolls[:2])
+    both = References((free, there))
+    fresh = city.assign(tolls[2])
+    for threads in (1, 2):
+        found = city.assign(tolls[2], reference=both, threads=threads)
+        assert found.rounds < fresh.rounds
+        assert independent_gap(city, found.class_flow, tolls[2]) <= 1e-10
+        np.testing.assert_allclose(found.flow, fresh.flow, rtol=1e-4, atol=1e-2)
+        assert np.array_equal(city.assign(tolls[0], reference=both, threads=threads).flow, free.flow)
+        assert np.array_equal(city.assign(tolls[1], reference=both, threads=threads).flow, there.flow)
+    assert np.array_equal(city.assign(tolls[2], reference=both).flow, found.flow)
+    with pytest.raises(InvalidInput, match=r"reference.*an equilibrium of this network"):
+        replace(city, name="other").assign(reference=both)
+    with pytest.raises(InvalidInput, match=r"answers.*equilibria of one network"):
+        References((free, replace(city, name="other").assign()))
 
 
 def test_equal_classes_are_one_class(city: Network) -> None:

@@ -19,6 +19,7 @@ from .objectives import TollReport as TollReport, toll_report as toll_report
 from .omx import read_omx as read_omx, write_omx as write_omx
 from .open_flows import OpenFlows as OpenFlows
 from .osm import read_osm as read_osm
+from .references import References as References
 from .scenarios import with_elastic_demand as with_elastic_demand, with_time_slices as with_time_slices
 from .search import TollSearch as TollSearch, best_uniform as best_uniform, optimise_tolls as optimise_tolls
 from .street_map import write_map as write_map

@@ -26,9 +26,12 @@ if TYPE_CHECKING:
     from pzos.networks.derivatives import FlowDerivative
     from pzos.networks.network import Network
     from pzos.networks.open_flows import OpenFlows
+    from pzos.networks.references import References
 
 #: With more pairs than this, flow is kept by bushes, not by paths: memory then grows with origins times nodes.
 MOST_PAIRS_FOR_PATHS = 300_000
+
+Outcome = solver.Equilibration | bushes.BushEquilibration
 
 _GAP = number(lambda gap: 0 < gap < 1, "a number between 0 and 1", "1e-10 is usual, 1e-14 about the end")
 
@@ -83,7 +86,7 @@ class Assignment:
     rounds: int
     seconds: float
     converged: bool
-    _outcome: solver.Equilibration | bushes.BushEquilibration
+    _outcome: Outcome
 
     @cached_property
     def class_flow(self) -> Matrix:
@@ -233,7 +236,7 @@ def assign(
     gap: float,
     rounds: int,
     above_gap: Literal["raise", "return"],
-    reference: Assignment | None,
+    reference: Assignment | References | None,
     threads: int,
 ) -> Assignment:
     """Compute the equilibrium; see :meth:`pzos.networks.Network.assign`."""
@@ -249,8 +252,7 @@ def assign(
     ready = network.prepared
     begin = time.perf_counter()
     fixed = ready.base + (table / network.worth)[:, ready.order]
-    known = None if reference is None else reference._outcome
-    outcome = _solved(network, fixed, float(gap), int(rounds), known, int(threads))
+    outcome = _solved(network, fixed, float(gap), int(rounds), _known(reference, table), int(threads))
     seconds = time.perf_counter() - begin
     if isinstance(outcome, solver.Equilibration) and outcome.status == solver.CYCLE:
         raise _cycle(network, outcome, fixed)
@@ -262,12 +264,20 @@ def assign(
     return Assignment(network, table, flow, float(outcome.gap), int(outcome.rounds), seconds, done, outcome)
 
 
+def _known(reference: Assignment | References | None, tolls: Matrix) -> tuple[Outcome | None, bool]:
+    """Return the outcome to start from, and whether it knows detours."""
+    if reference is None:
+        return None, False
+    if isinstance(reference, Assignment):
+        return reference._outcome, False
+    return reference.outcome(tolls), len(reference.answers) > 1
+
+
 def _solved(
-    network: Network, fixed: Matrix, gap: float, rounds: int,
-    known: solver.Equilibration | bushes.BushEquilibration | None, threads: int
-) -> solver.Equilibration | bushes.BushEquilibration:  # fmt: skip
+    network: Network, fixed: Matrix, gap: float, rounds: int, start_from: tuple[Outcome | None, bool], threads: int
+) -> Outcome:
     """Solve by paths or by bushes, from what is known if that is of the same kind."""
-    ready = network.prepared
+    ready, (known, detours) = network.prepared, start_from
     with np.errstate(all="ignore"):  # compiled code does not warn; with JIT off NumPy would, of codes that wrap round
         if ready.trips.demand.size > MOST_PAIRS_FOR_PATHS and _plain(network, fixed):
             before = known.bushes if isinstance(known, bushes.BushEquilibration) else None
@@ -276,7 +286,7 @@ def _solved(
             start = known_from(known.paths, known.trees, ready.trips, fixed)
         else:
             start = nothing_known(ready.graph, ready.trips)
-        effort = solver.Effort(rounds=rounds)
+        effort = solver.Effort(rounds=rounds, detours=detours)
         return solver.equilibrate(ready.graph, ready.trips, fixed, ready.law, gap, effort, *start, threads)
 
 

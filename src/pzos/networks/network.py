@@ -22,6 +22,7 @@ from pzos.networks.latency import Latency, Law
 
 if TYPE_CHECKING:
     from pzos.networks.assignment import Assignment
+    from pzos.networks.references import References
     from pzos.problem.problem import Problem
 
 
@@ -162,15 +163,16 @@ class Network:
         *,
         rounds: int = 400,
         above_gap: Literal["raise", "return"] = "raise",
-        reference: Assignment | None = None,
+        reference: Assignment | References | None = None,
         threads: int = 1,
     ) -> Assignment:
         """Return the user equilibrium at ``tolls`` (one per link, or one row per class), to the relative ``gap``.
 
-        The solver starts cold, or from the paths of ``reference``, another equilibrium of this network: the answer is
-        a function of the tolls and that reference alone, bit for bit. An answer above the gap is an error (AboveGap)
-        unless ``above_gap="return"``; then look at ``Assignment.converged``. More ``threads`` give the same bits; they
-        pay where there are hundreds of origins and thousands of nodes; with more than 300,000 pairs one works alone.
+        The solver starts cold, or from the paths of ``reference``, another equilibrium of this network or several
+        (``References``): the answer is a function of the tolls and the reference alone, bit for bit. An answer above
+        the gap is an error (AboveGap) unless ``above_gap="return"``; then look at ``Assignment.converged``. More
+        ``threads`` give the same bits; they pay where there are hundreds of origins and thousands of nodes; with more
+        than 300,000 pairs one works alone.
         """
         from pzos.networks.assignment import assign
 

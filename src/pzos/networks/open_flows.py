@@ -20,8 +20,7 @@ from pzos.base.keys import Keys
 from pzos.base.types import Matrix, Vector
 from pzos.games._compile import compiled, inlined
 from pzos.networks.demand import Indices
-from pzos.networks.equilibrium.newton import link_code
-from pzos.networks.equilibrium.paths import Paths, Trips
+from pzos.networks.equilibrium.paths import Paths, Trips, link_code
 from pzos.networks.equilibrium.trees import Graph, Long, Short, TreeSpace, find_potential, grow_tree, tree_space
 from pzos.networks.latency import CONSTANT
 from pzos.networks.tariffs import link_names

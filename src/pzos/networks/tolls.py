@@ -6,6 +6,7 @@ all links tolled and one class they lead to the system optimum. Elsewhere they a
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
@@ -17,18 +18,22 @@ import numpy.typing as npt
 from pzos.base.checks import Faults, frozen_array, number, one_of, positive
 from pzos.base.columns import Columns
 from pzos.base.types import Matrix, Sense, Vector
-from pzos.networks.assignment import Assignment
-from pzos.networks.demand import Indices
+from pzos.networks.assignment import AboveGap, Assignment
+from pzos.networks.equilibrium.bushes import BushEquilibration
 from pzos.networks.losses import By, group_names, mean_costs
 from pzos.networks.network import Network
 from pzos.networks.objectives import SENSES, TollSetting, drives_plausibly, mixed_leader, own_leader
+from pzos.networks.references import References
 from pzos.networks.tariffs import Response, Tariff, chosen_links, link_names, paying_classes, tariff
 from pzos.problem.follower import Answer
 from pzos.problem.outcomes import Outcomes, caps, outcomes_from_functions
 from pzos.problem.problem import Problem
 from pzos.problem.sets import Box, Domain, Nonnegative, Whole
 
+logger = logging.getLogger("pzos")
+
 _MARGINAL_STEPS = 6
+_NEARLY = 1e-6  # the relative gap of an answer that is still of use
 _GAP = number(lambda gap: 0 < gap < 1, "a number between 0 and 1", "1e-10 is usual")
 _WEIGHT = number(lambda weight: True, "a finite number", "a weight of either sign")
 
@@ -53,18 +58,45 @@ class TollFollower:
         return self.tariff.tolls(x)
 
     @cached_property
-    def reference(self) -> Assignment:
-        """Return the equilibrium without tolls, whose paths every query starts from: the same in every process."""
-        return self.network.assign(None, self.gap, threads=self.threads)
+    def references(self) -> References:
+        """Return the equilibria that every query starts from, the same in every process: that without tolls, and what
+        is known of detours from tolls of half, once and four times what the links' time is worth, and marginal costs.
+        """
+        network, plan = self.network, self.tariff
+        free = network.assign(None, self.gap, threads=self.threads)
+        if isinstance(free._outcome, BushEquilibration):  # one set of bushes is as much as memory should hold
+            return References((free,))
+        money = mean_value_of_time(network, plan.paying)
+        time = common_tolls(plan, money * free.time, free.flow)
+        external = common_tolls(plan, money * free.flow * network.latency.slope(free.flow), free.flow)
+        others = [
+            network.assign(self.tolls(x), self.gap, above_gap="return", reference=free, threads=self.threads)
+            for x in (0.5 * time, time, 4.0 * time, external)
+        ]
+        return References((free, *others))
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the fields alone: workers compute the reference themselves."""
+        """Return the fields alone: workers compute the references themselves."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def assignment(self, x: npt.ArrayLike) -> Assignment:
-        """Return the whole equilibrium at tolls ``x``."""
+        """Return the whole equilibrium at tolls ``x``.
+
+        Where the known ones lead to none it is computed from nothing, and where that stalls nearby, the nearer one is
+        taken, with a warning: one hard point must not end a search.
+        """
         tolls = self.tolls(np.asarray(x, dtype=np.float64))
-        return self.network.assign(tolls, self.gap, reference=self.reference, threads=self.threads)
+        warm = self.network.assign(tolls, self.gap, above_gap="return", reference=self.references, threads=self.threads)
+        if warm.converged:
+            return warm
+        cold = self.network.assign(tolls, self.gap, above_gap="return", threads=self.threads)
+        best = min(warm, cold, key=lambda found: found.gap)
+        if best.gap > max(_NEARLY, self.gap):
+            raise AboveGap(self.gap, best.gap, best.rounds)
+        if not best.converged:
+            logger.warning("tolls: an equilibrium was computed to a relative gap of %.1e, not %.1e; its flows may be "
+                           "off by a little", best.gap, self.gap)  # fmt: skip
+        return best
 
     def payers(self, y: Vector) -> Vector:
         """Return how many pay each toll, out of an answer."""
@@ -220,25 +252,25 @@ def marginal_cost_tolls(
     ask = answer or (lambda x: np.asarray(travellers(x).y))
     network, plan = travellers.network, travellers.tariff
     money = mean_value_of_time(network, plan.paying)
-    decision, link = np.unique(np.stack([plan.decision, plan.link]), axis=1)
     x = domain.project(np.zeros(len(plan)))
     y = ask(x)
     for step in range(steps):
         flow = y[: network.links]
         external = money * flow * network.latency.slope(flow)
-        external = _mean_by_decision(decision, external[link], flow[link], len(plan))
+        external = common_tolls(plan, external, flow)
         x = domain.project(x + (external - x) / (step + 2.0))
         y = ask(x)
         yield x, y
 
 
-def _mean_by_decision(decision: Indices, values: Vector, flow: Vector, size: int) -> Vector:
-    """Return the mean of ``values`` for every decision, weighted by flow; of a single value that value, to the bit."""
-    most = np.zeros(size)
-    np.maximum.at(most, decision, flow)
-    weight = flow / np.maximum(most, 1e-300)[decision]
-    total = np.bincount(decision, weights=weight * values, minlength=size)
-    return np.asarray(total / np.maximum(np.bincount(decision, weights=weight, minlength=size), 1e-300))
+def common_tolls(plan: Tariff, values: Vector, flow: Vector) -> Vector:
+    """Return the mean of the links' values for every decision, weighted by flow; of a single one that, to the bit."""
+    decision, link = np.unique(np.stack([plan.decision, plan.link]), axis=1)
+    most = np.zeros(len(plan))
+    np.maximum.at(most, decision, flow[link])
+    weight = flow[link] / np.maximum(most, 1e-300)[decision]
+    total = np.bincount(decision, weights=weight * values[link], minlength=len(plan))
+    return np.asarray(total / np.maximum(np.bincount(decision, weights=weight, minlength=len(plan)), 1e-300))
 
 
 def mean_value_of_time(network: Network, classes: Sequence[int]) -> float:

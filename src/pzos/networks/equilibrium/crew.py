@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Self
 
 from pzos.networks.equilibrium.rounds import Field, grow_trees
-from pzos.networks.equilibrium.trees import tree_space
+from pzos.networks.equilibrium.trees import TreeSpace, tree_space
 
 
 class Crew:
@@ -23,12 +23,14 @@ class Crew:
         self._pool.shutdown()
 
     def grow_trees(self, low: int, high: int, field: Field, mend: bool) -> None:
-        """Grow the trees of the groups low .. high, each thread a share of them."""
-        workers = min(len(self._spaces), high - low)
-        others = [
-            self._pool.submit(grow_trees, low, high, worker, workers, field, self._spaces[worker], mend)
-            for worker in range(1, workers)
-        ]
-        grow_trees(low, high, 0, workers, field, self._spaces[0], mend)
+        """Grow the trees of the groups low .. high: each thread takes the next one that is left."""
+        left = iter(range(low, high))
+
+        def work(space: TreeSpace) -> None:
+            for group in left:
+                grow_trees(low, group, group + 1, field, space, mend)
+
+        others = [self._pool.submit(work, space) for space in self._spaces[1 : high - low]]
+        work(self._spaces[0])
         for other in others:
             other.result()

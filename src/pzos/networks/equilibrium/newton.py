@@ -13,13 +13,13 @@ which swaps end at a bound, conjugate gradients move the others, those with room
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from pzos.base.types import Matrix, Vector
 from pzos.games._compile import compiled, inlined
-from pzos.networks.equilibrium.paths import Marks, Paths, Pool, stamp, widest
+from pzos.networks.equilibrium.paths import Marks, Paths, Pool, link_code, stamp, widest
 from pzos.networks.equilibrium.trees import Long, Short
 from pzos.networks.latency import FLOW, SLOPE, TIME, Law, refresh
 
@@ -50,14 +50,6 @@ class Swaps(NamedTuple):
     fixed: Vector
     lower: Vector
     upper: Vector
-
-
-@inlined
-def link_code(link: Any) -> Any:
-    """Return a scrambled number of a link, such that sums of them tell sets of links apart."""
-    code = (link + 1) * -7046029254386353131
-    code = (code ^ (code >> 31)) * -4658895280553007687
-    return (code ^ (code >> 29)) * -7723592293110705685
 
 
 @compiled

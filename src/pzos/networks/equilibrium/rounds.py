@@ -23,6 +23,7 @@ from pzos.networks.equilibrium.paths import (
     Paths,
     Pool,
     Trips,
+    link_code,
     list_anew,
     new_marks,
     no_paths,
@@ -93,15 +94,15 @@ def present_costs(low: int, high: int, field: Field, least: float) -> None:
 
 
 @compiled
-def grow_trees(low: int, high: int, worker: int, workers: int, field: Field, space: TreeSpace, mend: bool) -> None:
-    """Write one worker's share of the trees of the groups low .. high, mended if ``mend`` (no cost below zero then)."""
+def grow_trees(low: int, begin: int, end: int, field: Field, space: TreeSpace, mend: bool) -> None:
+    """Write the trees of the groups begin .. end of a batch that begins at ``low``; mended if ``mend`` (costs >= 0)."""
     graph, kinds, origins, cost, potential = (
         field.graph, field.trips.group_class, field.trips.origin, field.cost, field.potential
     )  # fmt: skip
     _, _, key, heap, place, order = space
     distance, into = field.batch
     links, size = field.trees
-    for group in range(low + worker, high, workers):
+    for group in range(begin, end):
         kind, own = kinds[group], TreeSpace(distance[group - low], into[group - low], key, heap, place, order)
         if mend:
             mend_tree(origins[group], graph, cost[kind], links[group], size[group], own)
@@ -120,7 +121,7 @@ def _load(begin: int, end: int, grown: bool, field: Field, law: Law, paths: Path
         high = min(low + size, end)
         if not grown:
             present_costs(low, high, field, 0.0)
-            grow_trees(low, high, 0, 1, field, field.space, False)
+            grow_trees(low, low, high, field, field.space, False)
         for group in range(low, high):
             extra, origin = fixed[trips.group_class[group]], trips.origin[group]
             pairs = range(trips.first[group], trips.first[group + 1])
@@ -180,7 +181,7 @@ def _list_and_shift(
         if not grown:
             if shift >= 0.0:
                 present_costs(low, high, field, -np.inf)
-            grow_trees(low, high, 0, 1, field, field.space, mend)
+            grow_trees(low, low, high, field, field.space, mend)
         for group in range(low, high):
             first, last, extra = trips.first[group], trips.first[group + 1], fixed[trips.group_class[group]]
             new, old = with_room(new, used, old, old.first[first], (last - first) * longest)
@@ -237,3 +238,53 @@ def known_from(paths: Paths, trees: Trees, trips: Trips, fixed: Matrix) -> tuple
     again = Paths(paths.first.copy(), start, stop, pool, flow, np.empty(count), paths.filled.copy())
     price_fixed(trips, again, fixed)
     return again, Trees(trees.links.copy(), trees.size.copy())
+
+
+class Known(NamedTuple):
+    """The paths of several equilibria, with a row of flows for each."""
+
+    paths: Paths
+    flows: Matrix
+
+
+@compiled
+def joined(known: Known, more: Paths) -> Known:
+    """Return what is known with the used paths of one more equilibrium, whose flow is the last row."""
+    paths, flows = known
+    pairs, most = paths.first.size - 1, paths.first[paths.first.size - 1] + more.first[more.first.size - 1]
+    live = 0
+    for each in (paths, more):
+        for path in range(each.first[pairs]):
+            live += each.stop[path] - each.start[path]
+    result, end = no_paths(pairs, most, np.empty(max(paths.pool.size, 2 * live), paths.pool.dtype)), 0
+    first, filled = result.first, result.filled
+    flow, codes, used, rows = np.zeros((flows.shape[0] + 1, most)), np.empty(most, np.int64), 0, flows.shape[0]
+    for pair in range(pairs):
+        for path in range(paths.first[pair], paths.first[pair + 1]):
+            codes[used], end = _kept(paths, path, result, used, end)
+            flow[:rows, used] = flows[:, path]
+            used += 1
+        for path in range(more.first[pair], more.first[pair + 1]):
+            if more.flow[path] > 0.0:
+                codes[used], after = _kept(more, path, result, used, end)
+                at = first[pair]
+                while codes[at] != codes[used]:
+                    at += 1
+                flow[rows, at] += more.flow[path]
+                if at == used:
+                    used, end = used + 1, after
+        first[pair + 1] = used
+    filled[0] = end
+    return Known(result, flow[:, :used].copy())
+
+
+@compiled
+def _kept(paths: Paths, path: int, result: Paths, at: int, end: int) -> tuple[int, int]:
+    """Copy a path to place ``at``, its links to ``end`` of the pool; return its code, and where the links end."""
+    code, result.start[at] = 0, end
+    for k in range(paths.start[path], paths.stop[path]):
+        result.pool[end] = paths.pool[k]
+        code += link_code(np.int64(paths.pool[k]))
+        end += 1
+    result.stop[at] = end
+    return code, end

@@ -31,7 +31,8 @@ class Effort(NamedTuple):
     gap, and to ``late_drop`` times it once the gap is below ``newton_below``: from then on sweeps alternate with
     Newton steps, to a relative ``accuracy`` in at most ``passes`` of ``products`` conjugate-gradient iterations.
     A Newton step that leaves more than ``stall`` of the excess ends the round: new paths pay more than another one.
-    Above ``shift_above`` flow is shifted origin by origin while paths are found.
+    Above ``shift_above`` flow is shifted origin by origin while paths are found. If the known paths have ``detours``
+    among them, that is those of other tolls, they are brought to equilibrium before others are looked for.
     """
 
     rounds: int = 400
@@ -45,6 +46,7 @@ class Effort(NamedTuple):
     newton_below: float = 1e-2
     stall: float = 0.5
     shift_above: float = 1e-2
+    detours: bool = False
 
 
 class Equilibration(NamedTuple):
@@ -86,8 +88,10 @@ def _total_cost(paths: Paths, trips: Trips, cost: Matrix, state: Matrix, plain: 
 
 
 @compiled
-def _known_gap(paths: Paths, field: Field, law: Law, plain: bool) -> float:
-    """Return a lower bound of the relative gap, from the known paths alone, and set the links to their flow."""
+def _known_gap(paths: Paths, field: Field, law: Law, plain: bool) -> tuple[float, float]:
+    """Return a lower bound of the relative gap, from the known paths alone, and the total cost; set the links to their
+    flow.
+    """
     trips, fixed, state = field.trips, field.fixed, field.state
     add_up(paths, state)
     refresh(law, state)
@@ -96,7 +100,7 @@ def _known_gap(paths: Paths, field: Field, law: Law, plain: bool) -> float:
         cost[kind] = state[:, TIME] + fixed[kind]
     total = _total_cost(paths, trips, cost, state, plain)
     excess = excess_of_known(pairs_with_choice(paths), paths, state)
-    return max(excess / total, 0.0) if total > 0.0 else 0.0
+    return (max(excess / total, 0.0) if total > 0.0 else 0.0), total
 
 
 @compiled
@@ -154,8 +158,12 @@ def _equilibrate(
     gap = np.inf
     if paths.flow.size == 0:
         paths = load(field, law, paths.pool, crew)
-    elif _known_gap(paths, field, law, plain) <= target:
-        gap = 0.0  # as far as is known: measure first, or else shift while paths are found
+    else:
+        known, total = _known_gap(paths, field, law, plain)
+        if effort.detours and target < known < effort.newton_below:
+            _improve(paths, trips.pair_class, known, total, law, state, marks, effort)
+            known = 0.0
+        gap = 0.0 if known <= target else np.inf  # as far as is known: measure first, or shift while paths are found
     halved, since, number = np.inf, 0, 0
     while True:
         add_up(paths, state)
