@@ -18,7 +18,7 @@ from pzos.networks import (
 )
 from pzos.networks.asked import Asked
 from pzos.networks.search import _search, marginal_cost_trials, value_at
-from pzos.networks.tolls import flow_caps
+from pzos.networks.tolls import flow_caps, total_cap
 from roads import pigou
 
 
@@ -278,6 +278,18 @@ def test_public_networks_are_tolled_well(public, name: str, links, objective: st
     found = optimise_tolls(problem, highest, queries=queries, progress=False)
     assert problem.known().sign * (found.value - bound) <= 0.0
     assert found.queries <= queries
+
+
+def test_revenue_under_a_limit_on_travel_time(public) -> None:
+    network = public("SiouxFalls")
+    free = network.assign()
+    links = np.argsort(-free.time * free.flow, kind="stable")[:8]
+    limit = total_cap(network, links, "travel_time", 0.995 * free.total_travel_time)
+    problem = network.toll_problem(links, "revenue", upper=65.0, x0=0.0, outcomes=limit)
+    found = optimise_tolls(problem, 65.0, queries=60, progress=False)
+    assert found.standing is not None
+    assert found.standing.feasible
+    assert found.value > 600_000.0  # 650,050 with 100 queries; short legs ended at 88,507, beyond the limit
 
 
 @pytest.mark.parametrize("queries", [13, 14, 17])

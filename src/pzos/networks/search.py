@@ -217,12 +217,14 @@ def value_at(problem: Problem, x: Vector, seed: int = 0) -> float:
 def _search(asked: Asked, starts: Sequence[Trial], solver: Any, limits: dict[str, Any]) -> Result:
     """Spend the budget, less the reserve, on legs of the solver; return the result of the one that found the best.
 
-    Where the budget allows it, a leg is followed by moves of each toll alone, and the next begins at what they lead to.
-    Elsewhere most of the budget is for the first start and the rest for its rivals. Where a leg can improve no further,
-    the other starts share what is left, rivals or not.
+    Where the budget allows it, a leg is followed by moves of each toll alone, and the next begins at what they lead to;
+    not under constraints, whose multipliers a leg has to find first. Elsewhere most of the budget is for the first
+    start and the rest for its rivals. Where a leg can improve no further, the other starts share what is left, rivals
+    or not.
     """
     rivals, free = _rivals(asked, starts), asked.problem.x0.size - len(asked.captive()) - asked.dropped.size
-    often = solver is None and "path" not in limits and _PER_TOLL * free <= asked.to_spend
+    one_run = solver is not None or "path" in limits or asked.problem.outcomes is not None
+    often = not one_run and _PER_TOLL * free <= asked.to_spend
     ahead, found, last = list(starts), dict[str, Result](), False
     while ahead:
         start = ahead.pop(0)
@@ -233,9 +235,8 @@ def _search(asked: Asked, starts: Sequence[Trial], solver: Any, limits: dict[str
         told = _told(asked, begin, bool(found), last) if often else {}
         result = _leg(asked, begin, name, budget, solver, {**told, **limits})
         found[name] = result
-        if asked.left <= asked.reserve or result.stop not in (Stop.QUERIES, Stop.CONVERGED, Stop.UNMOVED):
-            break
-        if last:
+        goes_on = result.stop in (Stop.QUERIES, Stop.CONVERGED, Stop.UNMOVED)
+        if last or not goes_on or asked.to_spend <= 0:
             break
         if often and (moved := _one_by_one(asked, asked.best())) is not None:
             ahead.insert(0, moved)
