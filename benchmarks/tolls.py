@@ -22,6 +22,7 @@ from pzos.networks import Network, TollSearch, optimise_tolls, read_tntp, usual_
 HERE = Path(__file__).resolve().parent
 QUERIES = 200  # as pzos tolls has it
 POSSIBLE = 1_118_558.0  # revenue on Anaheim's ten busiest links; a plain search stops at 1,085,357
+GAIN = 9_458.0  # travel time saved on the same links, by a long search with exact derivatives
 
 
 def verdict(ok: bool) -> str:
@@ -64,8 +65,8 @@ def pointless(anaheim: Network) -> None:
     kept = np.flatnonzero(found.x)
     gain = found.untolled - found.value
     print(f"  {len(found.taken_off)} taken off, {kept.size} kept ({found.x[kept].round(3).tolist()}), "
-          f"{len(found.captive)} captive, {found.unchecked} unchecked; gain {gain:.6g} "
-          f"{verdict(kept.size <= 3 and not found.unchecked)}")  # fmt: skip
+          f"{len(found.captive)} captive, {found.unchecked} unchecked; gain {gain:,.0f} "
+          f"of {GAIN:,.0f} {verdict(kept.size <= 2 and not found.unchecked and gain >= 0.98 * GAIN)}")  # fmt: skip
 
 
 def main() -> None:

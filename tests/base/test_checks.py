@@ -369,7 +369,7 @@ def test_faults_of_a_file_name_their_line(tmp_path: Path) -> None:
     faults.at(3, "capacity 0: expected a number > 0")
     with pytest.raises(InvalidInput) as caught:
         faults.raise_if_any()
-    assert str(caught.value) == f"{tmp_path / 'roads.csv'}: roads.csv:3: capacity 0: expected a number > 0"
+    assert str(caught.value) == f"{tmp_path / 'roads.csv'}:3: capacity 0: expected a number > 0"
     faults.at(None, "no link found")
     assert str(faults.error()).splitlines()[2] == "  - roads.csv: no link found"
 

@@ -10,7 +10,7 @@ import pytest
 
 from pzos.base.errors import MissingExtra
 from pzos.networks import Demand, Latency, Network
-from pzos.networks.maps import beside_each_other, draw_map, layout
+from pzos.networks.maps import beside_each_other, draw_map, drawn_how, layout
 
 
 def test_nodes_without_coordinates_stand_between_their_neighbours(city: Network) -> None:
@@ -25,15 +25,27 @@ def test_nodes_without_coordinates_stand_between_their_neighbours(city: Network)
     assert np.abs(filled[[3, 4]] - places[[3, 4]]).max() < 3.0
 
 
-def test_a_layout_by_travel_time_resembles_the_city(city: Network) -> None:
+@pytest.mark.parametrize(("by", "alike"), [("length", 0.97), ("travel time", 0.75)])  # the ring is fast: drawn short
+def test_a_layout_by_the_roads_resembles_the_city(city: Network, by: str, alike: float) -> None:
+    if by == "travel time":
+        city = replace(city, length=np.zeros(city.links))
     blind = replace(city, coordinates=None)
     places = layout(blind)
+    assert drawn_how(blind) == [f"no coordinates: laid out by {by}"]
     assert places.shape == (city.nodes, 2)
     assert np.array_equal(places, layout(replace(city, coordinates=np.full((city.nodes, 2), np.nan))))
     true = city.coordinates
     far = np.linalg.norm(true[:, None] - true[None], axis=2).ravel()
     drawn = np.linalg.norm(places[:, None] - places[None], axis=2).ravel()
-    assert np.corrcoef(far, drawn)[0, 1] > 0.75  # the ring is fast, so it is drawn short
+    assert np.corrcoef(far, drawn)[0, 1] > alike
+
+
+def test_one_endless_road_does_not_hide_the_city() -> None:
+    around = np.arange(8)
+    ring = Latency.affine([*np.ones(8), 1e5], 0.0)
+    network = Network.from_arrays([*around, 0], [*(around + 1) % 8, 8], ring, Demand.from_list([0], [8], [1.0]))
+    places = layout(network)
+    assert np.ptp(places[:8], axis=0).max() > 0.2 * np.ptp(places, axis=0).max()
 
 
 def test_layouts_of_tiny_and_broken_networks() -> None:

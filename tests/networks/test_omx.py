@@ -41,10 +41,20 @@ def test_several_matrices_and_faults(tmp_path: Path) -> None:
     two = generated_city(3, 3, zones=4, seed=1).with_classes([1.0, 2.0], names=["cars", "vans"])
     write_omx(two, tmp_path / "two.omx")
     assert sum(read_omx(tmp_path / "two.omx", "vans")["trips"]) == pytest.approx(two.demand.total / 2)
-    with pytest.raises(InvalidInput, match="expected one of cars, vans"):
+    with pytest.raises(InvalidInput, match=r"two\.omx: several matrices: expected one of cars, vans; name it"):
         read_omx(tmp_path / "two.omx")
     with pytest.raises(InvalidInput, match="cannot be read"):
         read_omx(tmp_path / "none.omx")
+    (tmp_path / "cut.omx").write_bytes((tmp_path / "two.omx").read_bytes()[:2000])
+    with pytest.raises(InvalidInput, match=r"cut\.omx: cannot be read: expected a whole OMX file") as told:
+        read_omx(tmp_path / "cut.omx")
+    assert "\n" not in str(told.value)
+    with pytest.raises(InvalidInput, match="cannot be written"):
+        write_omx(two, tmp_path / "nowhere" / "two.omx")
+    with openmatrix.open_file(str(tmp_path / "empty.omx"), "w"):
+        pass
+    with pytest.raises(InvalidInput, match="expected a matrix; it has none"):
+        read_omx(tmp_path / "empty.omx")
     with openmatrix.open_file(str(tmp_path / "bad.omx"), "w") as file:
         file["trips"] = np.array([[0.0, -1.0], [2.0, 0.0]])
     with pytest.raises(InvalidInput, match="trips -1 from 1 to 2"):

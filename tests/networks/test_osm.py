@@ -66,6 +66,36 @@ def test_places_find_their_nodes(extract: Path) -> None:
         read_osm(extract.with_name("none.osm"), trips)
 
 
+def test_only_roads_for_cars_are_taken(extract: Path) -> None:
+    others = """<node id="106" lat="48.004" lon="11.005"/>
+ <way id="5"><nd ref="101"/><nd ref="106"/><nd ref="103"/><tag k="highway" v="footway"/></way>
+ <way id="6"><nd ref="101"/><nd ref="102"/><nd ref="103"/><nd ref="101"/><tag k="building" v="yes"/></way>
+ <way id="7"><nd ref="105"/><nd ref="106"/><tag k="waterway" v="river"/></way>
+ <way id="8"><nd ref="103"/><nd ref="101"/><tag k="highway" v="residential"/><tag k="access" v="private"/></way>
+</osm>"""
+    alone = read_osm(extract, TRIPS)
+    extract.write_text(EXTRACT.replace("</osm>", others), encoding="utf-8")
+    among = read_osm(extract, TRIPS)
+    assert among.node_ids.tolist() == alone.node_ids.tolist()
+    assert among.latency.base.tolist() == alone.latency.base.tolist()
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (EXTRACT[:700], "cannot be read .*unclosed token.*expected an OpenStreetMap extract"),
+        ("origin,destination,trips\n", "cannot be read"),
+        ('<?xml version="1.0"?><osm version="0.6"></osm>', "cannot be read"),
+        (EXTRACT.replace('k="highway"', 'k="waterway"'), "no road for cars"),
+    ],
+    ids=["cut", "no XML", "empty", "a map of rivers"],
+)
+def test_a_file_without_roads_is_one_clear_error(extract: Path, text: str, said: str) -> None:
+    extract.write_text(text, encoding="utf-8")
+    with pytest.raises(InvalidInput, match=said):
+        read_osm(extract, TRIPS)
+
+
 def test_tolls_of_an_extract_from_the_command_line(extract: Path, tmp_path: Path, capsys) -> None:
     (tmp_path / "od.csv").write_text("origin,destination,trips\n101,102,3000\n103,101,300\n")
     words = ["tolls", "--osm", str(extract), "--links", "101-102", "--queries", "20", "--out", str(tmp_path / "out")]

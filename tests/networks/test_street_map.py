@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pzos.networks import Network, with_elastic_demand, write_map
+from pzos.networks import Network, generated_city, with_elastic_demand, write_map
 from pzos.networks.maps import LESS, MORE, ROAD, toll_colour
 
 
@@ -46,6 +46,15 @@ def test_only_roads_are_drawn_and_places_may_be_missing(city: Network, tmp_path:
         found = drawn(tmp_path / "map.html")
         assert len(found["links"]) == city.links
         assert len(found["nodes"]) == city.nodes
+    assert "no coordinates: laid out by length" in (tmp_path / "map.html").read_text(encoding="utf-8")
+
+
+def test_roads_of_a_large_city_are_wide_enough_to_compare(tmp_path: Path) -> None:
+    state = generated_city(30, 30, zones=4, seed=1).assign(gap=1e-4)
+    write_map(state, state, tmp_path / "map.html")
+    widths = [link["widths"]["before"] for link in drawn(tmp_path / "map.html")["links"]]
+    assert max(widths) > 6.0  # of 1000
+    assert max(widths) > 4.0 * min(widths)
 
 
 @pytest.mark.parametrize(("toll", "same"), [(0.0, True), (1e-4, True), (-1.0, False), (0.5, False), (1.0, False)])

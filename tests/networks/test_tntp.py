@@ -360,6 +360,15 @@ def test_other_columns_are_named_by_the_user(tmp_path: Path) -> None:
     assert network.latency.b.tolist() == [0.15, 0.15]
     assert network.length.tolist() == [7.5, 7.5]
     assert read_tntp(*paths, columns=["to", "from", "-", "capacity", "-", "fftt"]).head.tolist() == [0, 1]
+    # a heading that says so is not overlooked
+    net = paths[0].read_text()
+    for heading in (
+        "~\tInit node\tTerm node\tLength\tCapacity\tSpeed\tFree Flow Time\t;",
+        "~ link_id from to capacity",
+    ):
+        paths[0].write_text(net.replace("<END OF METADATA>", f"<END OF METADATA>\n{heading}"))
+        with pytest.raises(InvalidInput, match=r"a heading of .*; name the columns in the order of the file"):
+            read_tntp(*paths)
     with pytest.raises(InvalidInput, match="capacity is missing"):
         read_tntp(*paths, columns=["init node", "term node", "free-flow time"])
     with pytest.raises(InvalidInput, match="each name once"):

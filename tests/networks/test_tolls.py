@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -15,6 +18,7 @@ from pzos.networks import (
     UserClass,
     tariff,
 )
+from pzos.networks.assignment import AboveGap, Assignment
 from pzos.networks.tolls import flow_caps, loss_caps, total_cap
 from roads import pigou
 
@@ -180,3 +184,22 @@ def test_losses_can_be_capped() -> None:
         loss_caps(network, [1], "street", 1.0)
     with pytest.raises(InvalidInput, match="one value of time"):
         two_classes().toll_problem([1], "surplus")
+
+
+@pytest.mark.parametrize(("warm", "cold"), [(1e-8, 1e-11), (1e-8, 1e-7), (1e-3, 1e-7), (1e-3, 1e-4)])
+def test_one_hard_point_does_not_end_a_search(city: Network, monkeypatch, caplog, warm: float, cold: float) -> None:
+    travellers = city.toll_problem([0, 5]).follower.function
+    assert travellers.references is not None  # before equilibria stall
+    real = Network.assign
+
+    def stalls(self: Network, *given: Any, reference: Any = None, **settings: Any) -> Assignment:
+        gap = cold if reference is None else warm
+        return replace(real(self, *given, **settings), gap=gap, converged=gap <= 1e-10)
+
+    monkeypatch.setattr(Network, "assign", stalls)
+    if min(warm, cold) > 1e-6:
+        with pytest.raises(AboveGap, match=r"relative gap 1.000e-04"):
+            travellers(np.array([0.1, 0.2]))
+        return
+    assert travellers(np.array([0.1, 0.2])).gap == min(warm, cold)
+    assert ("relative gap of" in caplog.text) is (min(warm, cold) > 1e-10)

@@ -40,13 +40,18 @@ def test_a_feasible_point_is_preferred_to_a_better_one_that_is_not() -> None:
     assert told((5.0, 1.0), (0.0, 0.5), (4.0, 0.7)).values == [0.5]
 
 
-def test_a_millionth_of_the_scale_counts_as_kept() -> None:
-    kept, broken = told((0.0, -2.0), (-1.0, 2e-6)), told((0.0, 2.0), (-1.0, 3e-6))
+def test_only_rounding_counts_as_kept() -> None:
+    kept, broken = told((0.0, -2.0), (-1.0, 2e-9)), told((0.0, 2.0), (-1.0, 3e-9))
     assert kept.feasible
     assert kept.active == ("y[0] <= 0",)
-    assert kept.violation <= 1e-6
+    assert kept.violation <= 1e-9
     assert not broken.feasible
     assert broken.violated == ("y[0] <= 0",)
+
+
+def test_a_first_step_far_away_does_not_make_violations_small() -> None:
+    """The scale is 200 then, and 1e-4 would be less than a millionth of it; near the solution g is about 1."""
+    assert told((1.0, -1.0), (50.0, 199.0), (0.0, 1e-4), (0.5, -1e-5)).values == [-1e-5]
 
 
 def test_the_table_names_what_is_violated_and_what_stands_against_it() -> None:

@@ -133,9 +133,13 @@ class Faults:
         if len(self.messages) > _FAULTS_SHOWN:
             listing.append(f"\n  - and {len(self.messages) - _FAULTS_SHOWN} more faults")
         several = f"{self.where}: {len(self.messages)} faults{''.join(listing)}"
-        error = InvalidInput(f"{self.where}: {self.messages[0]}" if len(self.messages) == 1 else several)
+        error = InvalidInput(self.alone(self.messages[0]) if len(self.messages) == 1 else several)
         error.faults = tuple(self.messages)
         return error
+
+    def alone(self, message: str) -> str:
+        """Return the sentence of a fault that is the only one."""
+        return f"{self.where}: {message}"
 
     def raise_if_any(self) -> None:
         """Raise one InvalidInput that lists all faults noted so far."""
@@ -383,6 +387,10 @@ class FileFaults(Faults):
     def at(self, line: int | None, message: str) -> None:
         """Note a fault on a line (None: the file as a whole)."""
         self.add(f"{self.name}:{line}: {message}" if line else f"{self.name}: {message}")
+
+    def alone(self, message: str) -> str:
+        """Return the sentence of the only fault, which names the file once."""
+        return f"{self.where}{message.removeprefix(self.name)}"
 
 
 def read_lines(path: str | Path) -> list[str]:

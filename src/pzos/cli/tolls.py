@@ -419,7 +419,7 @@ def _write_tolls(rows: Iterable[tuple[float, ...]], path: Path) -> Path:
 
 
 def _map(args: argparse.Namespace, choice: _Choice, state: Assignment) -> list[Path]:
-    if args.no_map or args.slices is not None:  # times of day would lie on top of each other
+    if args.no_map or len(args.slices or ()) > 1:  # times of day would lie on top of each other
         return []
     from pzos.networks.maps import draw_map
     from pzos.networks.street_map import write_map

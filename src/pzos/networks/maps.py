@@ -30,6 +30,8 @@ TOLLS = ("#8fd744", "#35b779", "#21918c", "#31688e", "#443983", "#440154")
 """The scale of tolls, from low to high: the dark part of viridis, which is seen on light paper."""
 _SUBSIDY = "#b35806"
 _LANDMARKS = 60
+#: Where places are made up no link is shorter or longer than so many typical ones: a single one would hide the city.
+_SHORTEST, _LONGEST = 0.1, 4.0
 _FREE = 1e-9
 FAINT = 0.01
 """Tolls and changes below this share of the highest are drawn as none."""
@@ -67,8 +69,7 @@ def draw_map(before: Assignment, after: Assignment, path: str | Path | None = No
     label = "toll (subsidies below 0)" if toll.min() < -_FREE else "toll"
     if np.any(np.abs(toll) > _FREE):
         figure.colorbar(ScalarMappable(norm, scale), ax=panels[1], label=label, shrink=0.75)
-    drawn = "" if network.coordinates is not None else " (no coordinates: laid out by travel time)"
-    figure.suptitle((title or network.name) + drawn, fontsize=11)
+    figure.suptitle(" ".join([title or network.name, *(f"({how})" for how in drawn_how(network))]), fontsize=11)
     if path is not None:
         figure.savefig(path, dpi=150)
     return figure
@@ -77,6 +78,16 @@ def draw_map(before: Assignment, after: Assignment, path: str | Path | None = No
 def untolled_name(before: Assignment) -> str:
     """Return what the first of two equilibria is: that without tolls, unless it has some."""
     return "before" if np.any(before.tolls) else "no tolls"
+
+
+def drawn_how(network: Network) -> list[str]:
+    """Return what to say where places are not those of the city."""
+    by = "length" if _has_lengths(network) else "travel time"
+    return [] if network.coordinates is not None else [f"no coordinates: laid out by {by}"]
+
+
+def _has_lengths(network: Network) -> bool:
+    return bool(np.median(network.length) > 0.0)
 
 
 def toll_colour(toll: float, highest: float) -> str:
@@ -157,13 +168,13 @@ def beside_each_other(places: Matrix, network: Network, right: float = 1.0) -> n
 
 
 def layout(network: Network) -> Matrix:
-    """Return a place for every node: its coordinates, the middle of its neighbours, or a layout by travel time.
+    """Return a place for every node: its coordinates, the middle of its neighbours, or a layout by the roads.
 
     Nodes without coordinates get their place from their neighbours, spreading from those that are known.
     """
     places = network.coordinates
     if places is None or not np.isfinite(places).any():
-        return _by_travel_time(network)
+        return _by_roads(network)
     known: npt.NDArray[np.bool_] = np.asarray(np.isfinite(places).all(axis=1))
     ends = np.concatenate([network.tail, network.head]), np.concatenate([network.head, network.tail])
     filled = np.where(known[:, None], places, 0.0)
@@ -181,14 +192,14 @@ def layout(network: Network) -> Matrix:
     return filled
 
 
-def _by_travel_time(network: Network) -> Matrix:
-    """Place nodes so that distances on paper resemble free-flow times: classical scaling from landmarks."""
+def _by_roads(network: Network) -> Matrix:
+    """Place nodes so that distances on paper resemble those on the roads: classical scaling from landmarks."""
     from scipy.sparse.csgraph import dijkstra
 
-    positive = network.latency.base[network.latency.base > 0]
-    least = 0.1 * float(np.median(positive)) if positive.size else 1.0
-    time = np.maximum(network.latency.base, least)
-    graph = sparse_graph(network.tail, network.head, time, network.nodes)
+    given = network.length if _has_lengths(network) else network.latency.base
+    typical = float(np.median(given[given > 0])) if np.any(given > 0) else 1.0
+    far_apart = np.clip(given, _SHORTEST * typical, _LONGEST * typical)
+    graph = sparse_graph(network.tail, network.head, far_apart, network.nodes)
     marks = np.unique(np.linspace(0, network.nodes - 1, min(_LANDMARKS, network.nodes)).astype(int))
     far = np.atleast_2d(dijkstra(graph, directed=False, indices=marks))
     far = np.where(np.isfinite(far), far, 1.5 * far[np.isfinite(far)].max())

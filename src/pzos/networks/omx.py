@@ -25,7 +25,13 @@ def _opened(path: str | Path, mode: str) -> Iterator[Any]:
         raise MissingExtra("openmatrix", "omx", "an OMX file") from error
     if mode == "r" and not Path(path).is_file():
         raise InvalidInput(f"{path}: cannot be read: expected an OMX file; check the path")
-    with openmatrix.open_file(str(path), mode) as file:
+    try:
+        file = openmatrix.open_file(str(path), mode)
+    except (RuntimeError, OSError) as error:  # HDF5's own, many lines long
+        if mode == "r":
+            raise InvalidInput(f"{path}: cannot be read: expected a whole OMX file (HDF5); copy it again") from error
+        raise InvalidInput(f"{path}: cannot be written: expected a place for a file; choose another") from error
+    with file:
         yield file
 
 
@@ -41,7 +47,9 @@ def read_omx(path: str | Path, matrix: str | None = None) -> dict[str, list[floa
         names, mappings = file.list_matrices(), file.list_mappings()
         chosen = matrix if matrix is not None else names[0] if len(names) == 1 else None
         if chosen not in names:
-            faults.at(None, f"matrix {matrix!r}: expected one of {', '.join(names) or 'none, for there is none'}")
+            found = "several matrices" if matrix is None and names else f"matrix {matrix!r}"
+            known = f"one of {', '.join(names)}; name it with matrix= or --matrix" if names else "a matrix; it has none"
+            faults.at(None, f"{found}: expected {known}")
             faults.raise_if_any()
         table: Matrix = np.array(file[chosen], dtype=np.float64)
         named = [int(name) for name in file.map_entries(mappings[0])] if len(mappings) == 1 else []

@@ -21,12 +21,16 @@ from pzos.networks.tables import network_from_table
 #: Vehicles per hour and lane by kind of road; links to and from it (motorway_link) are like it.
 _LANE = {"motorway": 2000.0, "trunk": 1800.0, "primary": 1200.0, "secondary": 900.0, "tertiary": 700.0}
 _OTHER_LANE, _OTHER_SPEED = 500.0, 30.0
+#: Kinds of road that cars may take; an extract also has footpaths, rivers and the walls of houses.
+_FOR_CARS = {*_LANE, "unclassified", "residential", "living_street", "road"}
+_CLOSED = {"no", "private"}
 
 
 def read_osm(path: str | Path, trips: Mapping[str, Any], *, places: Mapping[int, tuple[float, float]] | None = None,
              name: str | None = None) -> Network:  # fmt: skip
     """Read an extract (``.osm``, XML) as a network with these trips: columns origin, destination, trips.
 
+    Of its ways only roads for cars are taken, without service roads and those whose access is private.
     Origins and destinations are numbers of nodes of the map. With ``places`` (zone: longitude, latitude)
     they are zones, and each is at the node nearest to its place.
     """
@@ -34,9 +38,7 @@ def read_osm(path: str | Path, trips: Mapping[str, Any], *, places: Mapping[int,
         import osmnx
     except ImportError as error:
         raise MissingExtra("osmnx", "osm", "an OpenStreetMap extract") from error
-    if not Path(path).is_file():
-        raise InvalidInput(f"{path}: cannot be read: expected an OpenStreetMap extract (.osm); check the path")
-    graph = osmnx.graph_from_xml(path, simplify=False)
+    graph = _streets(osmnx, Path(path))
     node_of = {} if places is None else {zone: _nearest(graph, place) for zone, place in places.items()}
     ends = {side: [node_of.get(zone, zone) for zone in trips[side]] for side in ("origin", "destination")}
     faults = FileFaults(path)
@@ -55,6 +57,26 @@ def read_osm(path: str | Path, trips: Mapping[str, Any], *, places: Mapping[int,
              "y": [spot["y"] for _, spot in where]}  # fmt: skip
     links = dict(zip(columns, zip(*rows, strict=True), strict=True))
     return network_from_table(links, {**ends, "trips": trips["trips"]}, nodes, name=name or Path(path).stem)
+
+
+def _streets(osmnx: Any, path: Path) -> Any:
+    """Return the roads for cars of an extract, as a graph."""
+    if not path.is_file():
+        raise InvalidInput(f"{path}: cannot be read: expected an OpenStreetMap extract (.osm); check the path")
+    try:
+        graph = osmnx.graph_from_xml(path, simplify=False, retain_all=True)
+    except (SyntaxError, ValueError, KeyError, OSError) as error:  # XML that breaks off, no XML, no map
+        raise InvalidInput(f"{path}: cannot be read ({error}): expected an OpenStreetMap extract (.osm) with ways; "
+                           "extract it again, a .pbf file with osmium") from error  # fmt: skip
+    graph.remove_edges_from([link for *link, data in graph.edges(keys=True, data=True) if not _for_cars(data)])
+    if graph.number_of_edges() == 0:
+        raise InvalidInput(f"{path}: no road for cars: expected ways with highway={', '.join(sorted(_FOR_CARS)[:3])}, "
+                           "...; choose an extract with streets")  # fmt: skip
+    return osmnx.truncate.largest_component(graph)
+
+
+def _for_cars(data: Mapping[str, Any]) -> bool:
+    return str(data.get("highway")).removesuffix("_link") in _FOR_CARS and data.get("access") not in _CLOSED
 
 
 def read_trips(path: str | Path) -> dict[str, list[float]]:

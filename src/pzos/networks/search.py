@@ -4,8 +4,9 @@ Everything is asked within one budget of queries, and every answer is known to a
 
 1. equal tolls and averaged marginal-cost tolls are tried, and the best of them is where the search begins;
 2. a link priced out of traffic looks flat: before every leg of the search lower tolls are tried on such links; where
-   nobody moves at any toll, the known cost says which bound is best;
-3. a part of the budget is for a second start if that is nearly as good, because there may be several optima;
+   nobody moves at any toll, the known cost says which bound is best, and the toll is searched no more;
+3. an equilibrium has kinks, with valleys behind them: after a leg each toll is moved alone, and where that helps the
+   next leg begins there; then comes the other start, because there may be several optima;
 4. in the end tolls are taken off, many together where nobody left their links, as long as that changes nothing.
 """
 
@@ -13,25 +14,23 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from pzos.answers.oracle import Oracle
 from pzos.base.checks import Faults, at_least, positive, whole
-from pzos.base.errors import FollowerFailure, InvalidInput
-from pzos.base.types import Purpose, Query, Vector
+from pzos.base.types import Vector
 from pzos.methods.solver import Stop
-from pzos.networks.demand import Indices
+from pzos.networks.asked import PER_TOLL, Asked, Trial, answer_at
 from pzos.networks.open_flows import OpenFlows
 from pzos.networks.tolls import TollFollower, marginal_cost_tolls
 from pzos.problem.problem import Problem
-from pzos.problem.sets import Box, Nonnegative
+from pzos.problem.sets import Box
 from pzos.solving import solve
 from pzos.study.result import Result
-from pzos.study.standing import FEASIBLE, Standing
+from pzos.study.standing import Standing
 
 logger = logging.getLogger("pzos")
 
@@ -39,8 +38,11 @@ logger = logging.getLogger("pzos")
 _CHECKS = 0.15
 #: A start that gains this share of what the best one gains is its rival; then the best one's leg has this share.
 _RIVAL, _MAIN = 0.5, 0.75
-#: Below this share of its untolled flow a link is priced out of traffic; a flow that moved less did not move.
-_EMPTY, _SAME = 1e-6, 1e-6
+#: Tolls are moved alone, to these multiples, after legs of this share of what is left, where the budget has so many
+#: queries for each toll; such a leg ends when it gains less than this share of what tolls gain.
+_ALONE, _PART, _PER_TOLL, _LITTLE = (1.5, 0.5), 0.4, 4, 1e-4
+#: A leg has at least so many queries, besides those for each toll.
+_ENOUGH = 12
 #: Lower tolls on links that are priced out: halves of halves.
 _HALVES = 7
 #: All tolls taken off together may cost this share of what the tolls gain.
@@ -55,16 +57,6 @@ class Uniform(NamedTuple):
     toll: float
     value: float
     queries: int
-
-
-class Trial(NamedTuple):
-    """Tolls that were tried, the answer, what they are worth, and the constraints g there."""
-
-    x: Vector
-    y: Vector
-    value: float
-    what: str
-    excess: Vector
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,13 +114,15 @@ def optimise_tolls(
     if most is not None:
         whole(1, "leave it out for all of them").note(faults, "most", most)
     faults.raise_if_any()
-    begin, asked = time.perf_counter(), _Asked(problem, queries, seed)
+    begin, asked = time.perf_counter(), Asked(problem, queries, seed)
     levels = np.append(0.0, highest * 0.5 ** np.arange(uniform - 2, -1, -1.0))  # finer where tolls are low
     equal = list(_uniform_trials(asked, highest, levels))
+    best_equal = _best_uniform(asked, equal)
     others = list(_marginal_trials(asked, marginal)) if marginal else []
     starts = sorted((asked.best(kind) for kind in (equal, others) if kind), key=asked.rank)
     if solver is not None or "path" in limits:  # which has a schedule of its own; a file holds one run
         del starts[1:]
+    _told_apart(asked, starts[0])
     if most is not None and most < problem.x0.size:
         starts = [_fewer(asked, starts[0], most, solver, limits)]
     asked.reserve = min(problem.x0.size + 2, int(_CHECKS * queries))
@@ -139,121 +133,11 @@ def optimise_tolls(
         best, unchecked = _without_pointless(asked, found)
     gone = np.flatnonzero((found.x != 0.0) & (best.x == 0.0))
     return TollSearch(
-        best.x, best.value, starts[0], _best_uniform(asked, equal), equal[0].value, queries - asked.left,
+        best.x, best.value, starts[0], best_equal, equal[0].value, queries - asked.left,
         time.perf_counter() - begin, result, asked.standing(best, result), tuple(gone.tolist()),
         asked.captive(), _at_the_cap(problem, best.x), tuple(asked.empty(best).tolist()), before_checks - asked.left,
         unchecked, *_left_open(problem, best),
     )  # fmt: skip
-
-
-class _Asked:
-    """All that was asked: each answer is counted once and known to every part of the search.
-
-    ``left`` queries may still be asked, ``reserve`` of them not by the search but by the checks after it.
-    """
-
-    def __init__(self, problem: Problem, queries: int, seed: int) -> None:
-        self.problem, self.left, self.seed, self.reserve = problem, queries, seed, 0
-        self.sign = problem.known().sign
-        self.trials: dict[bytes, Trial] = {}
-        self.dropped = np.zeros(0, dtype=np.int64)  # tolls that are one too many
-
-    def at(self, x: Vector, what: str) -> Trial:
-        """Return the trial at ``x`` (projected onto the set), asked for unless it is known."""
-        point = self.problem.domain.project(np.asarray(x, dtype=np.float64)) + 0.0
-        known = self.trials.get(point.tobytes())
-        if known is not None:
-            return known
-        self.left -= 1
-        return self.told(point, answer_at(self.problem, point, self.seed), what)
-
-    def told(self, x: Vector, y: Vector, what: str) -> Trial:
-        """Keep an answer."""
-        outcomes = self.problem.outcomes
-        excess = np.zeros(0) if outcomes is None else outcomes.values(x, y)
-        trial = Trial(x, y, self.problem.leader.value(x, y), what, excess)
-        return self.trials.setdefault((x + 0.0).tobytes(), trial)
-
-    def keep_only(self, tolls: Sequence[int]) -> None:
-        """Leave only these tolls free; the others are 0."""
-        domain, size = self.problem.domain, self.problem.x0.size
-        if not isinstance(domain, Box | Nonnegative):
-            raise InvalidInput(f"optimise_tolls: most with tolls in {domain}: expected bounds of each toll; drop one")
-        self.dropped = np.setdiff1d(np.arange(size), np.asarray(tolls, dtype=np.int64))
-        low, high = np.zeros(size), np.full(size, np.inf)
-        if isinstance(domain, Box):
-            low, high = (np.array(np.broadcast_to(side, (size,))) for side in (domain.lower, domain.upper))
-        low[self.dropped] = high[self.dropped] = 0.0
-        box = Box(low, high)
-        self.problem = replace(self.problem, domain=box, x0=box.project(self.problem.x0))
-
-    def rank(self, trial: Trial) -> tuple[float, float]:
-        """Return what is to be small: the violation of constraints, in units of the largest value seen, then the cost.
-
-        A violation that counts as none elsewhere counts as none here.
-        """
-        violation = float((trial.excess / self._scales).max(initial=0.0)) if trial.excess.size else 0.0
-        if self.dropped.size and np.any(trial.x[self.dropped]):
-            violation = np.inf
-        return violation if violation > FEASIBLE else 0.0, self.sign * trial.value
-
-    @property
-    def _scales(self) -> Vector:
-        seen: Vector = np.abs([trial.excess for trial in self.trials.values()]).max(axis=0)
-        return np.asarray(np.maximum(seen, 1e-300))
-
-    @property
-    def untolled(self) -> Trial:
-        """Return the first trial, which is that of no tolls."""
-        return next(iter(self.trials.values()))
-
-    def best(self, trials: Iterable[Trial] | None = None) -> Trial:
-        """Return the best of these trials, or of all."""
-        return min(self.trials.values() if trials is None else trials, key=self.rank)
-
-    def standing(self, trial: Trial, result: Result) -> Standing | None:
-        """Return how a trial stands to the constraints; the multipliers are those of the search."""
-        return None if result.standing is None else replace(result.standing, values=trial.excess)
-
-    # ---- traffic on the tolled links
-
-    def traffic(self, trial: Trial) -> Vector | None:
-        """Return how many pay each toll, where the followers are travellers on links that are known."""
-        payers = getattr(getattr(self.problem.follower, "function", None), "payers", None)
-        return None if payers is None else np.asarray(payers(trial.y))
-
-    def empty(self, trial: Trial) -> Indices:
-        """Return the tolls that nobody pays although somebody did at another toll."""
-        here, most = self.traffic(trial), self._most_traffic
-        if here is None or most is None:
-            return np.zeros(0, dtype=np.int64)
-        return np.flatnonzero((here <= _EMPTY * most) & (most > 0.0) & (trial.x > 0.0))
-
-    def highest_paid(self, trial: Trial) -> Vector:
-        """Return the highest toll below that of ``trial`` that somebody was seen to pay, 0 where there is none."""
-        paid = np.zeros(trial.x.size)
-        for other in self.trials.values():
-            flow, most = self.traffic(other), self._most_traffic
-            if flow is not None and most is not None:
-                pays = (flow > _EMPTY * most) & (other.x < trial.x)
-                paid = np.where(pays, np.maximum(paid, other.x), paid)
-        return paid
-
-    def captive(self) -> tuple[int, ...]:
-        """Return the tolls whose payers were as many at every toll tried, some of which were not 0."""
-        flows = [self.traffic(trial) for trial in self.trials.values()]
-        known = np.array([flow for flow in flows if flow is not None])
-        if not known.size:
-            return ()
-        most, least = known.max(axis=0), known.min(axis=0)
-        tolled = np.any([trial.x > 0.0 for trial in self.trials.values()], axis=0)
-        return tuple(np.flatnonzero(tolled & (most > 0.0) & (most - least <= _SAME * most)).tolist())
-
-    @property
-    def _most_traffic(self) -> Vector | None:
-        flows = [self.traffic(trial) for trial in self.trials.values()]
-        known = [flow for flow in flows if flow is not None]
-        return np.max(known, axis=0) if known else None
 
 
 def _left_open(problem: Problem, best: Trial) -> tuple[OpenFlows | None, bool]:
@@ -282,14 +166,14 @@ def _at_the_cap(problem: Problem, x: Vector) -> tuple[int, ...]:
 # ---- starts ----------------------------------------------------------------------------------------------------------
 
 
-def _uniform_trials(asked: _Asked, highest: float, levels: Vector) -> Iterator[Trial]:
+def _uniform_trials(asked: Asked, highest: float, levels: Vector) -> Iterator[Trial]:
     positive("try twice a typical link time").require("uniform tolls", "highest", highest)
     for toll in levels:
         what = f"a uniform toll of {toll:.4g}" if toll else "no tolls"
         yield asked.at(np.full(asked.problem.x0.size, float(toll)), what)
 
 
-def _marginal_trials(asked: _Asked, steps: int) -> Iterator[Trial]:
+def _marginal_trials(asked: Asked, steps: int) -> Iterator[Trial]:
     """Try averaged marginal-cost tolls where latencies are known: the followers are the package's own equilibrium."""
     travellers = getattr(asked.problem.follower, "function", None)
     if isinstance(travellers, TollFollower):
@@ -307,17 +191,17 @@ def marginal_cost_trials(problem: Problem, steps: int) -> Iterator[Trial]:
 
     Nothing is tried where the followers are not the package's own equilibrium, whose latencies are known.
     """
-    return _marginal_trials(_Asked(problem, steps + 1, 0), steps)
+    return _marginal_trials(Asked(problem, steps + 1, 0), steps)
 
 
 def best_uniform(problem: Problem, highest: float, points: int = 11, seed: int = 0) -> Uniform:
     """Try equal tolls from 0 to ``highest`` on all links (projected onto the problem's set); return the best."""
     at_least(2, "at least 2", "try 11").require("best_uniform", "points", points)
-    asked = _Asked(problem, points, seed)
+    asked = Asked(problem, points, seed)
     return _best_uniform(asked, list(_uniform_trials(asked, highest, np.linspace(0.0, highest, points))))
 
 
-def _best_uniform(asked: _Asked, trials: Sequence[Trial]) -> Uniform:
+def _best_uniform(asked: Asked, trials: Sequence[Trial]) -> Uniform:
     best = asked.best(trials)
     return Uniform(float(best.x.max()), best.value, len(trials))
 
@@ -327,49 +211,93 @@ def value_at(problem: Problem, x: Vector, seed: int = 0) -> float:
     return problem.leader.value(x, answer_at(problem, x, seed))
 
 
-def answer_at(problem: Problem, x: Vector, seed: int = 0) -> Vector:
-    """Return the followers' answer at x, by one query."""
-    oracle = Oracle(problem.follower, seed=seed)
-    response = next(oracle.answer([Query(0, 0, np.asarray(x, dtype=np.float64), Purpose.MONITOR)]))
-    if response.failure:
-        raise FollowerFailure(f"the followers did not answer at x = {x}: {response.failure}")
-    return response.y
-
-
 # ---- legs ------------------------------------------------------------------------------------------------------------
 
 
-def _search(asked: _Asked, starts: Sequence[Trial], solver: Any, limits: dict[str, Any]) -> Result:
-    """Spend the budget, less the reserve: most of it from the first start, the rest from its rivals.
+def _search(asked: Asked, starts: Sequence[Trial], solver: Any, limits: dict[str, Any]) -> Result:
+    """Spend the budget, less the reserve, on legs of the solver; return the result of the one that found the best.
 
-    Where the first leg can improve no further, the others share what is left, rivals or not. Return the result of the
-    leg that found the best tolls.
+    Where the budget allows it, a leg is followed by moves of each toll alone, and the next begins at what they lead to;
+    not under constraints, whose multipliers a leg has to find first. Elsewhere most of the budget is for the first
+    start and the rest for its rivals. Where a leg can improve no further, the other starts share what is left, rivals
+    or not.
     """
-    rivals = _rivals(asked, starts)
-    found: dict[str, Result] = {}
-    for start in starts:
-        last = start is starts[-1] or (start is starts[0] and not rivals)
+    rivals, free = _rivals(asked, starts), asked.problem.x0.size - len(asked.captive()) - asked.dropped.size
+    one_run = solver is not None or "path" in limits or asked.problem.outcomes is not None
+    often = not one_run and _PER_TOLL * free <= asked.to_spend
+    ahead, found, last = list(starts), dict[str, Result](), False
+    while ahead:
+        start = ahead.pop(0)
         name, begin = f"leg {len(found) + 1}", _revived(asked, _settled(asked, start))
-        budget = int((1.0 if last else _MAIN) * (asked.left - asked.reserve))
-        result = _leg(asked, begin, name, max(budget, 1), solver, limits)
+        share = _PART if often and not last else _MAIN if ahead and (rivals or found) else 1.0
+        enough = _ENOUGH + PER_TOLL * free if often else 1
+        budget = max(min(max(int(share * asked.to_spend), enough), asked.to_spend), 1)
+        told = _told(asked, begin, bool(found), last) if often else {}
+        result = _leg(asked, begin, name, budget, solver, {**told, **limits})
         found[name] = result
-        if asked.left <= asked.reserve or result.stop not in (Stop.QUERIES, Stop.CONVERGED, Stop.UNMOVED):
+        goes_on = result.stop in (Stop.QUERIES, Stop.CONVERGED, Stop.UNMOVED)
+        if last or not goes_on or asked.to_spend <= 0:
             break
+        if often and (moved := _one_by_one(asked, asked.best())) is not None:
+            ahead.insert(0, moved)
+        elif often and not ahead:
+            ahead, last = [asked.best()], True
     return found.get(asked.best().what, result)
 
 
-def _rivals(asked: _Asked, starts: Sequence[Trial]) -> list[Trial]:
+def _told(asked: Asked, start: Trial, later: bool, last: bool) -> dict[str, Any]:
+    """Return the settings of one of many legs: it need not search to the end, and later ones know answers near by.
+
+    Around the first start, and any but the best, answers are from too far away to help.
+    """
+    gain = abs(start.value - asked.untolled.value)
+    ending = {} if last or gain == 0.0 else {"ftol": _LITTLE * gain}
+    return ending | ({"answers": asked.nearest(start.x)} if later and start is asked.best() else {})
+
+
+def _one_by_one(asked: Asked, start: Trial) -> Trial | None:
+    """Move each toll alone, as long as two thirds of the budget last; return the best, None if nothing is better.
+
+    One that is 0 is tried at half of a usual one. The tolls that most pay are first.
+    """
+    best, until = start, asked.reserve + asked.to_spend // 3
+    usual = float(np.median(np.abs(start.x[start.x != 0.0]))) if np.any(start.x) else 0.0
+    tolls = np.setdiff1d(np.arange(start.x.size), [*asked.captive(), *asked.dropped])
+    payers = asked.traffic(start)
+    if payers is not None:
+        tolls = tolls[np.argsort(-payers[tolls], kind="stable")]
+    for toll in tolls.tolist():
+        for move in [(factor - 1.0) * start.x[toll] for factor in _ALONE] if start.x[toll] else [0.5 * usual]:
+            if asked.left > until and best.x[toll] == start.x[toll]:
+                x = best.x.copy()
+                x[toll] += move
+                best = asked.best([best, asked.at(x, "one toll moved alone")])
+    return None if best is start else best
+
+
+def _told_apart(asked: Asked, start: Trial) -> None:
+    """Ask once with different tolls on links that look captive: equal ones move nobody from one to another."""
+    tolls = list(asked.captive())
+    if tolls and asked.left > asked.reserve + 2:
+        x = start.x.copy()
+        highest = max(float(trial.x.max()) for trial in asked.trials.values())
+        x[tolls] = highest * np.arange(1, len(tolls) + 1) / (len(tolls) + 1)
+        asked.at(x, "different tolls on captive links")
+
+
+def _rivals(asked: Asked, starts: Sequence[Trial]) -> list[Trial]:
     """Return the starts after the first that gain nearly as much: the optima near them may be others."""
     (violation, cost), without = asked.rank(starts[0]), asked.sign * asked.untolled.value
     enough = (violation, without - _RIVAL * (without - cost))
     return [trial for trial in starts[1:] if asked.rank(trial) < enough]
 
 
-def _leg(asked: _Asked, start: Trial, name: str, budget: int, solver: Any, limits: dict[str, Any]) -> Result:
-    """Let the solver search from a trial. It is not told the answers so far: they are from too far away to help."""
+def _leg(asked: Asked, start: Trial, name: str, budget: int, solver: Any, limits: dict[str, Any]) -> Result:
+    """Let the solver search from a trial, but not the tolls on captive links."""
     settings = {"certificate": False} if solver is None else {}
-    result = solve(replace(asked.problem, x0=start.x), solver, queries=budget, seed=asked.seed, monitor=False,
-                   **{**settings, **limits})  # fmt: skip
+    inside = asked.holding(asked.captive(), start.x)
+    result = solve(replace(asked.problem, x0=start.x, domain=inside), solver, queries=budget, seed=asked.seed,
+                   monitor=False, **{**settings, **limits})  # fmt: skip
     asked.left -= result.queries
     if result.told is None:  # more than is kept in memory
         asked.at(result.best_x, name)
@@ -381,10 +309,10 @@ def _leg(asked: _Asked, start: Trial, name: str, budget: int, solver: Any, limit
     return result
 
 
-def _settled(asked: _Asked, start: Trial) -> Trial:
+def _settled(asked: Asked, start: Trial) -> Trial:
     """Return the start or what is better: where nobody moves, the known cost says at which bound a toll is best."""
     tolls, domain = list(asked.captive()), asked.problem.domain
-    if not tolls or not isinstance(domain, Box) or asked.left - asked.reserve < 2:
+    if not tolls or not isinstance(domain, Box) or asked.to_spend < 2:
         return start
     slope = asked.sign * asked.problem.leader(start.x, start.y).grad_x[tolls]
     low, high = (np.broadcast_to(side, start.x.shape)[tolls] for side in (domain.lower, domain.upper))
@@ -395,7 +323,7 @@ def _settled(asked: _Asked, start: Trial) -> Trial:
     return asked.best([start, asked.at(x, f"{start.what}, tolls on captive links at their bounds")])
 
 
-def _revived(asked: _Asked, start: Trial) -> Trial:
+def _revived(asked: Asked, start: Trial) -> Trial:
     """Return the start, or what lower tolls on its links priced out of traffic lead to, if that is better.
 
     Such a link is tried at the highest toll that somebody was seen to pay on it, and at half of that: all of them
@@ -407,7 +335,7 @@ def _revived(asked: _Asked, start: Trial) -> Trial:
         singles = [np.array([link]) for link in empty] if empty.size > 1 else []
         found = best
         for links, share in [(empty, 1.0), (empty, 0.5), *((single, 1.0) for single in singles)]:
-            if asked.left - asked.reserve < 2:
+            if asked.to_spend < 2:
                 break
             x = found.x.copy() if links.size == 1 else best.x.copy()
             x[links] = share * paid[links]
@@ -418,7 +346,7 @@ def _revived(asked: _Asked, start: Trial) -> Trial:
     return best
 
 
-def _fewer(asked: _Asked, start: Trial, most: int, solver: Any, limits: dict[str, Any]) -> Trial:
+def _fewer(asked: Asked, start: Trial, most: int, solver: Any, limits: dict[str, Any]) -> Trial:
     """Choose the tolls to keep and return where the search of these begins; the others are 0 from now on.
 
     After a leg with all of them each is taken off alone, those of least effect if there are too many to try; the ones
@@ -448,7 +376,7 @@ def _fewer(asked: _Asked, start: Trial, most: int, solver: Any, limits: dict[str
     return asked.at(x, f"the {len(kept)} tolls that matter most")
 
 
-def _swapped(asked: _Asked, best: Trial, kept: list[int], others: list[int], queries: int) -> list[int]:
+def _swapped(asked: Asked, best: Trial, kept: list[int], others: list[int], queries: int) -> list[int]:
     """Exchange one toll that is kept for another as long as that helps, within so many queries; return those kept.
 
     Each toll alone tells little: what one does, another may do as well.
@@ -473,7 +401,7 @@ def _swapped(asked: _Asked, best: Trial, kept: list[int], others: list[int], que
 # ---- tolls that change nothing ---------------------------------------------------------------------------------------
 
 
-def _without_pointless(asked: _Asked, found: Trial) -> tuple[Trial, int]:
+def _without_pointless(asked: Asked, found: Trial) -> tuple[Trial, int]:
     """Take off tolls as long as all that is lost is nothing; return what is left, and how many could not be tried.
 
     First all tolls that moved nobody go together; then one by one, twice as many at a time as long as that goes well.
@@ -500,7 +428,7 @@ def _without_pointless(asked: _Asked, found: Trial) -> tuple[Trial, int]:
     return best, len(queue)
 
 
-def _in_question(asked: _Asked, found: Trial, allowed: float) -> tuple[list[int], list[int]]:
+def _in_question(asked: Asked, found: Trial, allowed: float) -> tuple[list[int], list[int]]:
     """Return the tolls that moved nobody, if that loses nothing, and the others, those of least effect first."""
 
     def loss_if_nobody_moved(toll: int) -> float:

@@ -24,6 +24,7 @@ from pzos.networks.maps import (
     PAPER,
     ROAD,
     beside_each_other,
+    drawn_how,
     layout,
     toll_colour,
     untolled_name,
@@ -31,7 +32,9 @@ from pzos.networks.maps import (
 from pzos.networks.tariffs import link_names
 
 _WIDTH = 1000.0  # of the drawing; the browser makes it fit
-_WIDEST, _THINNEST = 0.15, 0.02  # of a typical link
+_WIDEST, _THINNEST = 0.15, 0.02  # of a typical link, which counts as this share of the drawing where it is shorter
+_TYPICAL = 0.05
+_HINT = "wheel: nearer or further; drag: move; double click: the whole map"
 
 
 def write_map(before: Assignment, after: Assignment, path: str | Path, *, title: str = "") -> None:
@@ -44,6 +47,7 @@ def write_map(before: Assignment, after: Assignment, path: str | Path, *, title:
     lines = beside_each_other(places, network, right=-1.0)[roads].reshape(-1, 4)
     spans = np.hypot(lines[:, 2] - lines[:, 0], lines[:, 3] - lines[:, 1])
     typical = float(np.median(spans[spans > 0])) if np.any(spans > 0) else _WIDTH
+    wide = max(typical, _TYPICAL * _WIDTH)
     flows = np.stack([before.flow[roads], after.flow[roads]])
     change, toll = flows[1] - flows[0], after.largest_toll[roads]
     most, furthest = max(float(flows.max()), 1e-300), max(float(np.abs(change).max()), 1e-300)
@@ -53,7 +57,7 @@ def write_map(before: Assignment, after: Assignment, path: str | Path, *, title:
         {
             "name": names[link], "line": lines[i].round(2).tolist(), "before": flows[0, i], "after": flows[1, i],
             "toll": toll[i], "times": [times[0][i], times[1][i]],
-            "widths": _widths(flows[:, i] / most, abs(change[i]) / furthest, typical),
+            "widths": _widths(flows[:, i] / most, abs(change[i]) / furthest, wide),
             "colours": {"before": ROAD, "after": toll_colour(float(toll[i]), highest),
                         "difference": _change_colour(float(change[i] / furthest))},
         }
@@ -67,7 +71,8 @@ def write_map(before: Assignment, after: Assignment, path: str | Path, *, title:
     data = {"links": links, "nodes": nodes, "dot": round(0.06 * typical, 3), "highest": highest, "change": furthest}
     margin, box = 0.5 * typical, (high - low) * scale
     page = Template(files("pzos.networks").joinpath("map.html").read_text(encoding="utf-8")).substitute(
-        title=escape(title or network.name), before=escape(untolled_name(before)), paper=PAPER, casing=CASING,
+        title=escape(title or network.name), hint="; ".join([*drawn_how(network), _HINT]),
+        before=escape(untolled_name(before)), paper=PAPER, casing=CASING,
         box=f"{-margin:.1f} {-margin:.1f} {box[0] + 2 * margin:.1f} {box[1] + 2 * margin:.1f}", data=_as_script(data),
     )  # fmt: skip
     Path(path).write_text(page, encoding="utf-8")

@@ -35,6 +35,8 @@ _COLUMNS = {"init node": None, "term node": None, "capacity": None, "length": 0.
             "power": 4.0, "speed": 0.0, "toll": 0.0, "link type": 1.0}  # fmt: skip
 _USUAL = tuple(_COLUMNS)
 _NEEDED = 7
+#: Other spellings of them.
+_ALSO = {"from": "init node", "to": "term node", "alpha": "b", "beta": "power", "fftt": "free-flow time"}
 #: Totals are declared with few digits.
 _TOTAL = 1e-3
 _BETWEEN = re.compile("[,:;]")
@@ -47,6 +49,7 @@ class _File:
         self.faults = FileFaults(path)
         self.metadata: dict[str, tuple[int, str]] = {}
         self.rows: list[tuple[int, str]] = []
+        self.heading: tuple[int, str] | None = None  # the last comment before the rows
         for number, line in enumerate(read_lines(path), start=1):
             tag = _TAG.match(line)
             text = line.split("~")[0].strip()
@@ -54,6 +57,8 @@ class _File:
                 self.metadata[" ".join(tag[1].upper().split())] = (number, tag[2].split("~")[0].strip())
             elif text and text != ";":
                 self.rows.append((number, text))
+            elif "~" in line and not self.rows:
+                self.heading = number, line.partition("~")[2].strip()
 
     def number(self, tag: str, kind: type, default: float | None = None) -> float | None:
         """Return the number of a tag; a missing one without default, or one that is no number, is a fault."""
@@ -134,18 +139,34 @@ def _column_names(columns: Iterable[str] | None) -> tuple[str, ...]:
     """Return the names of a file's columns in the file's order, as this module spells them."""
     if columns is None:
         return _USUAL
-    spelled = {_plain(name): name for name in _USUAL} | {"from": "init node", "to": "term node", "alpha": "b",
-                                                         "beta": "power", "fftt": "free-flow time"}  # fmt: skip
-    names = tuple(spelled.get(_plain(name), name) for name in columns)
+    names = _spelled(columns)
     faults = Faults("read_tntp")
     needed = [name for name, default in _COLUMNS.items() if default is None]
     lacking = [name for name in needed if name not in names]
     known = [name for name in names if name in _COLUMNS]
     faults.check(not lacking, "columns", list(names), f"names that include {', '.join(needed)}",
-                 f"{', '.join(lacking)} is missing; also known are {', '.join(set(_USUAL) - set(needed))}")  # fmt: skip
+                 f"{', '.join(lacking)} is missing; also known are "
+                 + ", ".join(name for name in _USUAL if name not in needed))  # fmt: skip
     faults.check(len(set(known)) == len(known), "columns", list(names), "each name once", "call others '-'")
     faults.raise_if_any()
     return names
+
+
+def _spelled(names: Iterable[str]) -> tuple[str, ...]:
+    known = {_plain(name): name for name in _USUAL} | _ALSO
+    return tuple(known.get(_plain(name), name) for name in names)
+
+
+def _check_heading(file: _File) -> None:
+    """Note a heading that has columns elsewhere than where they usually are: nobody has said which are which."""
+    line, text = file.heading or (None, "")
+    cells = [cell.strip(" ;") for cell in (text.split("\t") if "\t" in text else text.split())]
+    found = _spelled(cell for cell in cells if cell)
+    both = set(_USUAL[:2]) <= set(found)
+    if both and any(name in _COLUMNS and _USUAL[place : place + 1] != (name,) for place, name in enumerate(found)):
+        file.faults.at(line, f"a heading of {', '.join(found)}: expected {', '.join(_USUAL)}; name the columns in the "
+                       "order of the file, with columns= or --columns")  # fmt: skip
+        file.faults.raise_if_any()
 
 
 def _plain(name: str) -> str:
@@ -154,6 +175,8 @@ def _plain(name: str) -> str:
 
 def _read_links(file: _File, nodes: int, columns: Iterable[str] | None, strict: bool) -> npt.NDArray[np.float64]:
     names = _column_names(columns)
+    if columns is None and strict:
+        _check_heading(file)
     heading = bool(file.rows) and not any(character.isdigit() for character in file.rows[0][1])  # without its ~
     rows = file.rows[heading:]
     highest = np.inf if _named(rows, names, nodes) else nodes

@@ -6,6 +6,7 @@ all links tolled and one class they lead to the system optimum. Elsewhere they a
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
@@ -17,7 +18,7 @@ import numpy.typing as npt
 from pzos.base.checks import Faults, frozen_array, number, one_of, positive
 from pzos.base.columns import Columns
 from pzos.base.types import Matrix, Sense, Vector
-from pzos.networks.assignment import Assignment
+from pzos.networks.assignment import AboveGap, Assignment
 from pzos.networks.equilibrium.bushes import BushEquilibration
 from pzos.networks.losses import By, group_names, mean_costs
 from pzos.networks.network import Network
@@ -29,7 +30,10 @@ from pzos.problem.outcomes import Outcomes, caps, outcomes_from_functions
 from pzos.problem.problem import Problem
 from pzos.problem.sets import Box, Domain, Nonnegative, Whole
 
+logger = logging.getLogger("pzos")
+
 _MARGINAL_STEPS = 6
+_NEARLY = 1e-6  # the relative gap of an answer that is still of use
 _GAP = number(lambda gap: 0 < gap < 1, "a number between 0 and 1", "1e-10 is usual")
 _WEIGHT = number(lambda weight: True, "a finite number", "a weight of either sign")
 
@@ -76,9 +80,23 @@ class TollFollower:
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def assignment(self, x: npt.ArrayLike) -> Assignment:
-        """Return the whole equilibrium at tolls ``x``."""
+        """Return the whole equilibrium at tolls ``x``.
+
+        Where the known ones lead to none it is computed from nothing, and where that stalls nearby, the nearer one is
+        taken, with a warning: one hard point must not end a search.
+        """
         tolls = self.tolls(np.asarray(x, dtype=np.float64))
-        return self.network.assign(tolls, self.gap, reference=self.references, threads=self.threads)
+        warm = self.network.assign(tolls, self.gap, above_gap="return", reference=self.references, threads=self.threads)
+        if warm.converged:
+            return warm
+        cold = self.network.assign(tolls, self.gap, above_gap="return", threads=self.threads)
+        best = min(warm, cold, key=lambda found: found.gap)
+        if best.gap > max(_NEARLY, self.gap):
+            raise AboveGap(self.gap, best.gap, best.rounds)
+        if not best.converged:
+            logger.warning("tolls: an equilibrium was computed to a relative gap of %.1e, not %.1e; its flows may be "
+                           "off by a little", best.gap, self.gap)  # fmt: skip
+        return best
 
     def payers(self, y: Vector) -> Vector:
         """Return how many pay each toll, out of an answer."""

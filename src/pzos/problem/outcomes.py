@@ -88,7 +88,7 @@ class Outcomes:
 
 def _checked(gradient: Any, which: str, shape: tuple[int, ...]) -> Matrix:
     array = np.asarray(gradient)
-    if array.dtype != FLOAT64 or array.shape != shape or not np.isfinite(array).all():
+    if array.dtype != FLOAT64 or array.shape != shape or not all_finite(array.ravel()):
         raise InvalidLeader(
             f"outcomes: the product of weights with dg/d{which} is {shown(gradient)} (shape {array.shape}, dtype "
             f"{array.dtype}): expected shape {shape}, float64 and finite; return (weights . dg/dx, weights . dg/dy)"

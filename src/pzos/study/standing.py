@@ -1,8 +1,9 @@
 """How told points stand to the outcome constraints, and which of them a run returns.
 
-A point is feasible if every g_k is at most a millionth of its scale: the span of the first twelve values of g_k that
-were told, or its size at the first answer, whichever is larger. Of the feasible points told the one of best F is
-returned, whatever it was asked for; without any, the one that violates least.
+A point is feasible if every g_k is at most a billionth of its scale: the span of the first twelve values of g_k that
+were told, or its size at the first answer, whichever is larger. First steps may lead far, and make that scale hundreds
+of times what g_k is near the solution; a billionth of it is rounding by any measure. Of the feasible points told the
+one of best F is returned, whatever it was asked for; without any, the one that violates least.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from pzos.problem.problem import Known
 from pzos.study.result import Record, Selection
 
 #: In units of the constraint's scale: what still counts as kept, and what counts as at its limit.
-FEASIBLE, ACTIVE = 1e-6, 1e-4
+FEASIBLE, ACTIVE = 1e-9, 1e-4
 #: Ends that a run without a feasible point shares: what matters then is that there is none.
 _ENDS = (Stop.STEPS, Stop.QUERIES, Stop.SECONDS, Stop.CONVERGED, Stop.UNMOVED)
 
@@ -42,7 +43,7 @@ class Standing:
 
     @property
     def feasible(self) -> bool:
-        """Tell whether every constraint is kept, up to a millionth of its scale."""
+        """Tell whether every constraint is kept, up to a billionth of its scale."""
         return self.violation <= FEASIBLE
 
     @property

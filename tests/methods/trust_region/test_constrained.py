@@ -134,8 +134,8 @@ def test_no_infeasible_point_is_called_feasible(seed: int, cap: float) -> None:
     standing = found.standing
     assert standing is not None
     np.testing.assert_allclose(standing.values, [y[0] - cap])
-    feasible = y[0] - cap <= 1e-6 * standing.scales[0]
-    assert standing.feasible == feasible == (found.violation <= 1e-6) == (found.stop is not pzos.Stop.INFEASIBLE)
+    feasible = y[0] - cap <= 1e-9 * standing.scales[0]
+    assert standing.feasible == feasible == (found.violation <= 1e-9) == (found.stop is not pzos.Stop.INFEASIBLE)
     assert found.value == leader().value(found.x, y)
 
 
@@ -150,7 +150,7 @@ def test_the_returned_point_is_the_best_feasible_one_of_all_told() -> None:
     told = [(leader().value(x, follower(x)), CAPS.values(x, follower(x)), x) for x in asked]
     standing = found.standing
     assert standing is not None
-    good = [one for one in told if (one[1] <= 1e-6 * standing.scales).all()]
+    good = [one for one in told if (one[1] <= 1e-9 * standing.scales).all()]
     assert found.value == min(one[0] for one in good)
     assert len(asked) == 20
 

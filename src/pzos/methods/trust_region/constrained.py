@@ -139,7 +139,8 @@ class _OnMerit(CompositeTrustRegion):
         region = looking.region_of(task, state)
         signs = task.keys.generator(Role.REGION, state.step).uniform(-1.0, 1.0, state.x.size)
         start = task.known.domain.project(move.x + 1e-3 * state.radius * signs * region.sizes)
-        hoped = hopeful_move(on, region, move, self.iterations, task.quantile, HOPE * doubt, start)
+        short = max(self.iterations // 4, 1)  # hope sways the step; a long search for it would lead away
+        hoped = hopeful_move(on, region, move, short, task.quantile, HOPE * doubt, start)
         return hoped if hoped.predicted > _WORTH * move.predicted else move
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from pzos.problem.outcomes import Outcomes
 from pzos.problem.problem import Known
 from pzos.problem.sets import Domain, linear_form
 
+T = TypeVar("T")
 #: Aim this far inside a constraint, in units of its scale: what is told is to be feasible within its tolerance.
 _INSIDE = 5e-7
 #: A solution on the model that gives way by less keeps the constraints.
@@ -47,6 +48,8 @@ _MARGINS = 2
 _TELLING = 0.2
 _SMOOTHINGS = (0.1, 0.01, 1e-3)
 _INFEASIBLE = 1e6
+#: How many points cost and constraints are remembered of: a search comes back to where it began and to its best.
+_REMEMBERED = 64
 
 
 class Scales(NamedTuple):
@@ -105,19 +108,27 @@ class _Point(NamedTuple):
     pull: Callable[[Vector], Vector] | None
 
 
+def remembered(values: dict[bytes, T], x: Vector, compute: Callable[[Vector], T]) -> T:
+    """Return the value at x, computed unless it is among the latest."""
+    key = x.tobytes()
+    if key not in values:
+        if len(values) >= _REMEMBERED:
+            del values[next(iter(values))]
+        values[key] = compute(x)
+    return values[key]
+
+
 class OnModel:
     """The known cost and constraints on a model of the response; what was computed last is remembered."""
 
     def __init__(self, known: Known, outcomes: Outcomes, scales: Scales, model: ResponseModel) -> None:
         self.known, self.outcomes, self.scales, self.model = known, outcomes, scales, model
-        self._last: tuple[bytes, _Point] | None = None
+        self._points: dict[bytes, _Point] = {}
+        self._deviations: dict[bytes, Vector] = {}
 
     def at(self, x: Vector) -> _Point:
         """Return what the model says at x; a point where cost or constraints are not defined is infeasible."""
-        key = x.tobytes()
-        if self._last is None or self._last[0] != key:
-            self._last = key, self._evaluated(x)
-        return self._last[1]
+        return remembered(self._points, x, self._evaluated)
 
     def _evaluated(self, x: Vector) -> _Point:
         y, pull = self.model.response_and_pull(x)
@@ -147,6 +158,9 @@ class OnModel:
 
     def deviations(self, x: Vector) -> Vector:
         """Return how far each constraint may lie from what the model says at x: one deviation, in its scale."""
+        return remembered(self._deviations, x, self._deviated)
+
+    def _deviated(self, x: Vector) -> Vector:
         model, every = self.model, range(len(self.outcomes))
         if model.variances.size == 0:
             return np.full(len(self.outcomes), np.inf)

@@ -41,7 +41,7 @@ _IDLE, _LOOKS, _CANDIDATES = 8, 4, 3000
 _APART = 0.05
 #: One decision is carried on where the model promises less than this share of what was gained: not before so many
 #: answers, and every other query.
-_LITTLE, _ANSWERS_BEFORE = 0.03, 8
+_LITTLE, _ANSWERS_BEFORE = 0.03, 10
 #: How many deviations count as hope, in turns: what is nearly known to be good, and what is hardly known.
 _HOPES = (1.0, 3.0)
 
@@ -239,26 +239,26 @@ def looks_far(task: Task, state: RegionState) -> bool:
 
 
 def carried_on(task: Task, state: RegionState, move: Move) -> Vector | None:
-    """Return the best point with one decision carried on to its bound, the way it has come; None where it is not due.
+    """Return the best point with one decision carried on to its bound; None where that is not due.
 
     Better optima are often one decision away, while all others are right already. The one that came furthest goes
-    first, each goes once, and local steps in between: with few decisions that costs little once little is promised.
+    first, each goes on the way it has come, then all of them back, once: with few decisions and local steps in between
+    that costs little where little is promised.
     """
     n, seen = state.x.size, state.past.points
     bounds = bounds_of(task.known.domain, n)
-    if n > FEW_DECISIONS or bounds is None or state.rough or not state.unstructured:
+    if n > FEW_DECISIONS or bounds is None or state.rough or len(seen) < _ANSWERS_BEFORE or state.step % 2:
         return None
-    little = move.predicted <= _LITTLE * abs(state.first - state.value)
-    if not little or len(seen) <= _ANSWERS_BEFORE or state.step % 2 == 0:
+    if move.predicted > _LITTLE * abs(state.first - state.value):
         return None
-    came = (state.x - task.known.x0) / state.past.sizes
-    ends = np.where(came >= 0.0, bounds[1], bounds[0])
-    asked = (np.array([*seen, *state.refused]) == ends).any(axis=0)
-    left = np.where(asked | ~np.isfinite(ends), -1.0, np.abs(came))
-    furthest = int(np.argmax(left))
-    if left[furthest] < 0.0:
-        return None
-    return np.where(np.arange(n) == furthest, ends, state.x)
+    came, asked = (state.x - task.known.x0) / state.past.sizes, np.array([*seen, *state.refused])
+    for ahead in (came >= 0.0, came < 0.0):
+        ends = np.where(ahead, bounds[1], bounds[0])
+        left = np.where((asked == ends).any(axis=0) | ~np.isfinite(ends), -1.0, np.abs(came))
+        furthest = int(np.argmax(left))
+        if left[furthest] >= 0.0:
+            return np.where(np.arange(n) == furthest, ends, state.x)
+    return None
 
 
 def far_look(task: Task, state: RegionState, limit: int | None) -> Vector:
