@@ -1,6 +1,6 @@
 """City networks against AequilibraE: speed to the same true gap, exactness, memory, classes, toll optimisation.
 
-    python benchmarks/assignment.py [--tntp FOLDER] [--skip-peer] [--skip-tolls] [--regional TRIPS.npy]
+    python benchmarks/assignment.py [--tntp FOLDER] [--skip-peer] [--skip-tolls] [--regional TRIPS.npy] [--tapb PROGRAM]
 
 Networks are read from --tntp, PZOS_TNTP, or ../shared/data/tntp beside the repository. One thread each, both in
 this process; wall times are the best of several runs for pzos and of one run for the peer, so judge the ratios.
@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import importlib.metadata
 import os
+import re
 import resource
 import subprocess
 import sys
@@ -24,7 +25,17 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
 
 import numpy as np
 
-from pzos.networks import Demand, Network, TollFollower, UserClass, independent_gap, read_tntp, read_tntp_flow, tariff
+from pzos.networks import (
+    Demand,
+    Network,
+    TollFollower,
+    UserClass,
+    independent_gap,
+    read_tntp,
+    read_tntp_flow,
+    tariff,
+    write_tntp,
+)
 from pzos.networks.search import marginal_cost_trials, optimise_tolls
 from pzos.solving import solve
 from pzos.study.result import Result
@@ -35,6 +46,13 @@ CASES = {
     "Eastern-Massachusetts": ("EMA", {}, None),
     "Anaheim": ("Anaheim", {}, 1286032.17109602),
     "Chicago-Sketch": ("ChicagoSketch", {"toll_factor": 0.02, "distance_factor": 0.04}, 17313018.7387477),
+}
+TAPB = {
+    "SiouxFalls": ("SiouxFalls", {}),
+    "Anaheim": ("Anaheim", {}),
+    "Barcelona": ("Barcelona", {}),
+    "Winnipeg": ("Winnipeg", {}),
+    "Chicago-Sketch": ("ChicagoSketch", {"toll_factor": 0.02, "distance_factor": 0.04}),
 }
 HARD = {"Winnipeg": ("Winnipeg", 1e-12, 0.2), "Terrassa-Asymmetric": ("Terrassa-Asym", 1e-10, 10.0)}
 LIMIT_MS = {"SiouxFalls": 20.0, "Anaheim": 100.0, "Chicago-Sketch": 15000.0}
@@ -103,6 +121,47 @@ def against_peer(networks: dict[str, Network]) -> None:
         print(f"{name:16s} {gap:.0e}: AequilibraE {theirs:8.3f} s ({their_cpu:8.3f}), true gap {true:.1e}; "
               f"pzos {wall:9.2f} ms ({cpu:8.2f}), {ours:.1e}; ratio {ratio:8.0f} (processor {cpu_ratio:6.0f}), "
               f"wanted {wanted}: {verdict(min(ratio, cpu_ratio) >= wanted)}")  # fmt: skip
+
+
+def against_tapb(folder: Path, program: Path) -> None:
+    """TAP-B (bushes, built from its public repository) and pzos in turns, one thread, on the same files.
+
+    Its clock counts what comes after reading; it is turned into processor time by the share of the run that it covers.
+    Both stop at a relative gap; pzos is asked for the one that TAP-B has reached.
+    """
+    print(f"\nAgainst TAP-B ({program.name}), one thread: processor seconds, best of 3 in turns")
+    for name, (stem, options) in TAPB.items():
+        original = read_tntp(folder / name / f"{stem}_net.tntp", folder / name / f"{stem}_trips.tntp", **options)
+        with tempfile.TemporaryDirectory() as place:
+            net, trips = Path(place) / "net.tntp", Path(place) / "trips.tntp"
+            write_tntp(original, net, trips)
+            network = read_tntp(net, trips, **options)
+            tags = "".join(f"<{key.replace('_', ' ').upper()}> {value}\n" for key, value in options.items())
+            net.write_text(net.read_text().replace("<END OF METADATA>", tags + "<END OF METADATA>"))
+            for gap in (1e-6, 1e-10):
+                print(_with_tapb(name, network, Path(place), program, gap))
+
+
+def _with_tapb(name: str, network: Network, place: Path, program: Path, gap: float) -> str:
+    """Return one line of the comparison; the files are in ``place``."""
+    (place / "run.txt").write_text(
+        f"<NETWORK FILE> net.tntp\n<TRIPS FILE> trips.tntp\n<FILE PATH> {place}/\n<DATA PATH> {place}/\n"
+        f"<CONVERGENCE GAP> {gap}\n<MAX RUN TIME> 300\n<NUMBER OF THREADS> 1\n"
+    )
+    theirs, ours, reached = [], [], gap
+    for _ in range(3):
+        before, begin = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+        told = subprocess.run([program, "run.txt"], cwd=place, capture_output=True, text=True, check=True)
+        wall, after = time.perf_counter() - begin, resource.getrusage(resource.RUSAGE_CHILDREN)
+        cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        found = re.findall(r"gap ([0-9.e+-]+), .*?time ([0-9.]+)", told.stdout)[-1]
+        reached = float(found[0])
+        theirs.append(cpu * float(found[1]) / wall)
+        before_own = time.thread_time()
+        answer = network.assign(gap=min(gap, max(reached, 1e-14)))
+        ours.append(time.thread_time() - before_own)
+    return (f"{name:16s} {gap:.0e}: TAP-B {min(theirs):8.3f} s (gap {reached:.1e}), pzos {min(ours):8.3f} s "
+            f"({independent_gap(network, answer.class_flow):.1e}): {min(theirs) / min(ours):6.1f}x")  # fmt: skip
 
 
 def classes(networks: dict[str, Network]) -> None:
@@ -264,6 +323,7 @@ def main() -> None:
     parser.add_argument("--skip-peer", action="store_true")
     parser.add_argument("--skip-tolls", action="store_true")
     parser.add_argument("--regional", type=Path, metavar="TRIPS.npy", help="also Chicago-Regional, with this demand")
+    parser.add_argument("--tapb", type=Path, metavar="PROGRAM", help="compare with this TAP-B, and nothing else")
     parser.add_argument("--memory-only", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.memory_only:
@@ -277,6 +337,9 @@ def main() -> None:
         "| load",
         os.getloadavg(),
     )
+    if arguments.tapb:
+        against_tapb(arguments.tntp, arguments.tapb.resolve())
+        return
     networks = {name: read(arguments.tntp, name) for name in CASES}
     networks["SiouxFalls"].assign()
     exactness(arguments.tntp, networks)

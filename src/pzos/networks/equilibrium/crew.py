@@ -23,14 +23,25 @@ class Crew:
         self._pool.shutdown()
 
     def grow_trees(self, low: int, high: int, field: Field, mend: bool) -> None:
-        """Grow the trees of the groups low .. high: each thread takes the next one that is left."""
-        left = iter(range(low, high))
+        """Grow the trees of the groups low .. high: each thread takes the next piece that is left."""
+        spaces = self._spaces[: high - low]
+        left = iter(_pieces(low, high, len(spaces)))
 
         def work(space: TreeSpace) -> None:
-            for group in left:
-                grow_trees(low, group, group + 1, field, space, mend)
+            for begin, end in left:
+                grow_trees(low, begin, end, field, space, mend)
 
-        others = [self._pool.submit(work, space) for space in self._spaces[1 : high - low]]
-        work(self._spaces[0])
+        others = [self._pool.submit(work, space) for space in spaces[1:]]
+        work(spaces[0])
         for other in others:
             other.result()
+
+
+def _pieces(low: int, high: int, workers: int) -> list[tuple[int, int]]:
+    """Return low .. high in pieces, large ones first: a call costs something, and all should end together."""
+    pieces = []
+    while low < high:
+        end = min(low + max((high - low) // (2 * workers), 2), high)
+        pieces.append((low, end))
+        low = end
+    return pieces
