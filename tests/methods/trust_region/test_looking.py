@@ -123,6 +123,12 @@ def test_once_little_is_promised_the_decision_that_came_furthest_is_carried_on_t
     np.testing.assert_array_equal(asked[first].x, carried)
 
 
+def test_on_a_grid_no_decision_is_carried_on_for_its_bound_may_be_no_point_of_it():
+    problem = tracked(6, 7, pzos.Box(-9.1, 9.1))
+    _, asked, _ = play(problem, CompositeTrustRegion(resolution=0.5), steps=14, seed=0)
+    assert not [query for query in asked if (np.abs(query.x) >= 9.0).sum() == 1]
+
+
 def test_looks_far_away_that_fail_leave_the_search_nearby_alone_and_are_not_asked_again():
     far = lambda query: np.abs(query.x).max() > 4.0  # noqa: E731
     study, asked, _ = play(tracked(3, 4, pzos.Box(-9.0, 9.0)), CompositeTrustRegion(), steps=60, seed=0, fails=far)

@@ -205,7 +205,7 @@ class CompositeTrustRegion:
         if halved is not None:
             return Query(Kind.PROBE, halved)
         move = self.move_within(task, state, model, state.radius)
-        carried = looking.carried_on(task, state, move)
+        carried = looking.carried_on(task, state, move) if grid_of(task, self.resolution) is None else None
         if carried is not None:
             return Query(Kind.LOOK, carried)
         group = grouping.grouped(task, state, model) if grouping.due(state, move) else None
@@ -301,10 +301,9 @@ class CompositeTrustRegion:
         if not told:
             state = replace(state, refused=(*state.refused, plan.points[0]))
             if plan.kind is Kind.LOOK:  # nothing is wrong nearby: look elsewhere
-                state = replace(state, looks=state.looks + 1, idle=state.idle + 1)
+                failed = replace(state, step=state.step + 1, looks=state.looks + 1, idle=state.idle + 1)
             else:
-                state = replace(state, radius=0.5 * state.radius)
-            failed = replace(state, step=state.step + 1, failed=state.failed + 1)
+                failed = replace(state, step=state.step + 1, radius=0.5 * state.radius, failed=state.failed + 1)
             return failed, Outcome(plan.points[0], _NAN, _NAN, plan.move.size)
         x, y = told[0]
         value = task.known.leader.value(x, y)
