@@ -144,6 +144,8 @@ def test_the_response_tells_what_a_trip_costs(by: str) -> None:
     expected = cost if by == "class" else [np.mean(cost)]
     np.testing.assert_allclose(y[2:], expected, rtol=1e-8)
     assert len(problem.responses.each) == y.size
+    without = np.zeros(1)
+    assert problem.leader.value(without, problem.follower.function(without).y) == pytest.approx(0.0, abs=1e-9)
 
 
 def test_objectives_of_losses_and_surplus_have_exact_gradients() -> None:

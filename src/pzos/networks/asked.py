@@ -20,8 +20,6 @@ from pzos.study.standing import FEASIBLE, Standing
 
 #: Below this share of its untolled flow a link is priced out of traffic; a flow that moved less did not move.
 _EMPTY, _SAME = 1e-6, 1e-6
-#: So many answers for each toll are near by.
-PER_TOLL = 3
 
 
 class Trial(NamedTuple):
@@ -84,9 +82,9 @@ class Asked:
         return Box(low, high)
 
     def nearest(self, x: Vector) -> Answers:
-        """Return the answers nearest to x."""
+        """Return the answers nearest to x, as many as there are tolls."""
         trials = list(self.trials.values())
-        order = np.argsort([np.abs(trial.x - x).max() for trial in trials], kind="stable")[: PER_TOLL * x.size]
+        order = np.argsort([np.abs(trial.x - x).max() for trial in trials], kind="stable")[: x.size]
         return Answers([trials[row].x for row in order], [trials[row].y for row in order])
 
     def rank(self, trial: Trial) -> tuple[float, float]:

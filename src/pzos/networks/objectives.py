@@ -53,7 +53,10 @@ class TollSetting:
         return LeaderValue(float(np.einsum("i,i->", x, paying)), paying, response.paid(x, y))
 
     def largest_loss(self, x: Vector, y: Vector) -> LeaderValue:
-        """Return the largest loss of any class (or zone) on its mean trip, in money, smoothed within a hundredth."""
+        """Return the largest loss of any class (or zone) on its mean trip, in money, smoothed within a hundredth.
+
+        Where all lose the same it is that: nothing, without tolls.
+        """
         before = np.zeros(0) if self.before is None else self.before
         at = y.size - before.size
         loss = y[at:] - before
@@ -61,7 +64,7 @@ class TollSetting:
         shares = np.exp((loss - loss.max()) / smooth)
         grad = np.zeros(y.size)
         grad[at:] = shares / shares.sum()
-        return LeaderValue(float(loss.max() + smooth * np.log(shares.sum())), np.zeros(x.size), grad)
+        return LeaderValue(float(loss.max() + smooth * np.log(shares.mean())), np.zeros(x.size), grad)
 
     def travel_time(self, x: Vector, y: Vector) -> LeaderValue:
         """Return the total travel time  sum v t(v); its gradient t + v t' is the marginal social cost."""

@@ -23,7 +23,7 @@ import numpy as np
 from pzos.base.checks import Faults, at_least, positive, whole
 from pzos.base.types import Vector
 from pzos.methods.solver import Stop
-from pzos.networks.asked import PER_TOLL, Asked, Trial, answer_at
+from pzos.networks.asked import Asked, Trial, answer_at
 from pzos.networks.open_flows import OpenFlows
 from pzos.networks.tolls import TollFollower, marginal_cost_tolls
 from pzos.problem.problem import Problem
@@ -41,8 +41,8 @@ _RIVAL, _MAIN = 0.5, 0.75
 #: Tolls are moved alone, to these multiples, after legs of this share of what is left, where the budget has so many
 #: queries for each toll; such a leg ends when it gains less than this share of what tolls gain.
 _ALONE, _PART, _PER_TOLL, _LITTLE = (1.5, 0.5), 0.4, 4, 1e-4
-#: A leg has at least so many queries, besides those for each toll.
-_ENOUGH = 12
+#: A leg has at least so many queries, and these for each toll.
+_ENOUGH, _ENOUGH_PER_TOLL = 12, 3
 #: Lower tolls on links that are priced out: halves of halves.
 _HALVES = 7
 #: All tolls taken off together may cost this share of what the tolls gain.
@@ -230,7 +230,7 @@ def _search(asked: Asked, starts: Sequence[Trial], solver: Any, limits: dict[str
         start = ahead.pop(0)
         name, begin = f"leg {len(found) + 1}", _revived(asked, _settled(asked, start))
         share = _PART if often and not last else _MAIN if ahead and (rivals or found) else 1.0
-        enough = _ENOUGH + PER_TOLL * free if often else 1
+        enough = _ENOUGH + _ENOUGH_PER_TOLL * free if often else 1
         budget = max(min(max(int(share * asked.to_spend), enough), asked.to_spend), 1)
         told = _told(asked, begin, bool(found), last) if often else {}
         result = _leg(asked, begin, name, budget, solver, {**told, **limits})

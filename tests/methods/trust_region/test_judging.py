@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import pzos
 from pzos.methods.solver import Stop
+from pzos.methods.trust_region.judging import _longest_with_slopes
 from pzos.methods.trust_region.solver import CompositeTrustRegion
+from pzos.methods.trust_region.state import RegionState
 from pzos.problem.follower import seeded
 
 rng = np.random.default_rng(5)
@@ -188,3 +192,36 @@ def test_answers_that_never_moved_are_left_for_the_whole_box():
     solver = CompositeTrustRegion(radius=0.5)
     result = pzos.solve(problem, solver, queries=30, seed=0, progress=False, certificate=False)
     assert result.value < 0.0
+
+
+def queues(seed):
+    """Return a problem whose known prices lead into queues that grow fast and in steps; and F(x0)."""
+    draw = np.random.default_rng(seed)
+    price, steep = 100.0 * np.sort(draw.random(10)), draw.uniform(20.0, 120.0, 10)
+
+    def respond(x):
+        steps = (0.02 * np.floor(997.0 * (x @ np.arange(10.0)))) % 1.0
+        return np.array([np.exp(np.minimum(steep * (x - 0.1), 12.0)).sum() + steps])
+
+    leader = pzos.leader_from_functions(
+        lambda x, y: float(price @ x + y[0]), lambda x, y: price, lambda x, y: np.ones(1)
+    )
+    x0 = np.full(10, 0.1)
+    return pzos.Problem(leader, respond, x0, pzos.Simplex()), leader.value(x0, respond(x0))
+
+
+def test_where_first_steps_lose_in_proportion_to_their_size_slopes_are_asked_for():
+    gained = 0.0
+    for seed in (1, 5, 7):
+        problem, start = queues(seed)
+        gained += start - pzos.solve(problem, queries=24, seed=seed, progress=False, certificate=False).value
+    assert gained > 1.5  # 0.3 by ever shorter steps
+
+
+def test_losses_tell_whether_first_steps_were_too_long_or_lacked_slopes():
+    state = RegionState(np.zeros(3), losses=3, lost=(1.0, 10.0))
+    assert _longest_with_slopes(state, 0.1, 1.0) == 1.0  # in proportion to the size
+    assert _longest_with_slopes(state, 0.1, 0.1) is None  # with its square: too long
+    assert _longest_with_slopes(replace(state, losses=2), 0.1, 1.0) is None
+    assert _longest_with_slopes(replace(state, succeeded=True), 0.1, 1.0) is None
+    assert _longest_with_slopes(replace(state, lost=(1.0, -1.0)), 0.1, 1.0) is None

@@ -31,6 +31,10 @@ _IDLE_GAIN, _NOTHING, _QUIET_GAIN = 1e-3, 1e-7, 1e-9
 #: Of few decisions also steps at the edge of the trust region that gain less than this are idle.
 #: So many times in a row, then only steps that gain nothing are.
 _SLOW_GAIN, _CRAWLED = 2e-2, 12
+#: After so many first trials that failed, losses that fall slower than this power of the size are those of slopes.
+_FAILED_FIRST, _SQUARE_OR_SLOPE = 3, 1.5
+#: Where answers jump, those within so many trust radii tell of the trust region.
+_NEARBY = 2.0
 #: Where the answers tell least, the trust radius may grow to so many times the first.
 _FURTHEST = 4.0
 #: Where they never told anything, it may grow to the whole set, or to so many times the first.
@@ -166,6 +170,9 @@ def _judged_exact(task: Task, state: RegionState, plan: TrialPlan, told: Told) -
         state = tried(state, ratio)
         least = radius if looking.along_first_move(state) else state.floor
         radius = next_radius(state, plan.move.size, ratio, least)
+        longer = _longest_with_slopes(state, plan.move.size, values[0] - current)
+        state = replace(state, lost=(plan.move.size, values[0] - current), sloped=state.sloped or longer is not None)
+        radius = radius if longer is None else longer
         suspect = state.losses > 1 and state.exact is None and state.past.count >= _SUSPECT_FROM
     best = int(np.argmin(values))
     if plan.kind is Kind.PROBE and values[best] >= current:
@@ -174,6 +181,19 @@ def _judged_exact(task: Task, state: RegionState, plan: TrialPlan, told: Told) -
     if values[best] < current:
         return replace(moved_to(state, told[best][0], sign * values[best]), stalled=0)
     return replace(state, stalled=state.stalled + 1)
+
+
+def _longest_with_slopes(state: RegionState, size: float, loss: float) -> float | None:
+    """Return how long the next trial may be where slopes nobody has asked for made the first trials fail; else None.
+
+    Where a region is too wide, losses fall with the square of the size. Where they fall in proportion to it, what is
+    missing are slopes: once those are known, a step may be as long as the one before.
+    """
+    longer, lost = state.lost
+    if state.succeeded or state.sloped or state.losses < _FAILED_FIRST or not state.unstructured:
+        return None
+    proportional = size < longer and lost > 0.0 and loss > lost * (size / longer) ** _SQUARE_OR_SLOPE
+    return longer if proportional else None
 
 
 def _where_defined(leader: Leader, x: Vector, guess: Vector, told: Vector) -> LeaderValue:
@@ -204,11 +224,18 @@ def _judged_noisy(task: Task, state: RegionState, plan: TrialPlan, told: Told, p
         if ratio > 0.7 and plan.move.predicted <= slack:
             ratio = 0.5  # a promise within the noise is no reason to trust the model further out
         state = tried(state, ratio)
-        radius = next_radius(state, plan.move.size, ratio, floor)
+        if ratio >= _KEPT or state.jumps == 0.0 or not state.unstructured or _told_nearby(state):
+            radius = next_radius(state, plan.move.size, ratio, floor)
     radius = min(max(radius, floor), _FURTHEST * state.scale)
     state = replace(state, radius=radius, value=sign * centre, slack=slack)
     lower = trial < centre and sign * leader.value(x, y) <= centre + 3.0 * noise
     return moved_to(state, x, sign * trial) if lower else state
+
+
+def _told_nearby(state: RegionState) -> bool:
+    """Tell whether more answers lie nearby than there are decisions: else a failure says little of the trust region."""
+    away = np.abs((state.past.points - state.x) / state.past.sizes).max(axis=1)
+    return int(np.count_nonzero(away <= _NEARBY * state.radius)) > state.x.size
 
 
 def _gained(task: Task, before: RegionState, state: RegionState, plan: TrialPlan) -> RegionState:

@@ -27,6 +27,8 @@ _TRIALS_BEFORE, _FEW_LEFT = 6, 20
 _RIDGE = 1e-10
 #: After so many failures in a row slopes are asked for anew, where so much of their variance is left.
 _LOST, _UNKNOWN = 3, 0.5
+#: The share of a move that a set which is no box must leave of it.
+_LED_ON = 0.3
 #: Above this many decisions looks far away find nothing, and unseen directions must be worth more.
 _MANY_DECISIONS = 40
 #: So many random points are tried for one that was not told.
@@ -42,8 +44,9 @@ _APART = 0.05
 #: One decision is carried on where the model promises less than this share of what was gained: not before so many
 #: answers, and every other query.
 _LITTLE, _ANSWERS_BEFORE = 0.03, 10
-#: How many deviations count as hope, in turns: what is nearly known to be good, and what is hardly known.
-_HOPES = (1.0, 3.0)
+#: How many deviations count as hope, in turns: what is nearly known to be good, and what is hardly known; of more
+#: decisions than a few nearly everything is hardly known, and most of it is bad.
+_HOPES, _HOPES_OF_MANY = (1.0, 3.0), (0.2, 0.7)
 
 
 def region_of(task: Task, state: RegionState, radius: float | None = None) -> Region:
@@ -134,10 +137,11 @@ def doubt_of(task: Task, state: RegionState, model: ResponseModel) -> float:
 def unseen_direction(task: Task, state: RegionState, model: ResponseModel, move: Move, doubt: float) -> Vector | None:
     """Return a direction never asked that is worth a query: where a step went wrong, or where it may bring more.
 
-    Not before a trial has shown how far the model reaches: clean slopes on the wrong scale tell nothing.
+    Not before a trial has shown how far the model reaches, or that slopes are what it lacks: clean slopes on the wrong
+    scale tell nothing.
     """
     n, count = task.known.dimension, state.past.count
-    if count < 2 or not (state.succeeded or state.trials >= _TRIALS_BEFORE):
+    if count < 2 or not (state.succeeded or state.sloped or state.trials >= _TRIALS_BEFORE):
         return None
     if count > n:
         return _forgotten(task, state, model)
@@ -164,17 +168,24 @@ def _away_from(seen: Geometry, v: Vector) -> Vector:
 def _forgotten(task: Task, state: RegionState, model: ResponseModel) -> Vector | None:
     """Return a direction of whose slope here little is known, where steps keep failing: all answers lie too far off.
 
-    Only where many directions are like that, for each costs a query; and in a box, where every direction leads on.
+    Only where many directions are like that, for each costs a query; and one that leads on within the set.
     """
     n = task.known.dimension
-    if state.rough or state.losses < _LOST or n > _FEW_LEFT or bounds_of(task.known.domain, n) is None:
+    if state.rough or state.losses < _LOST or n > _FEW_LEFT:
         return None
     unknown = model.unknown_slopes(_UNKNOWN)
     if unknown.shape[0] <= n // 4:
         return None
     direction = (unknown @ task.keys.direction(state.step, 0, n, Role.PROBE)) @ unknown
     forgotten: Vector = direction / float(np.linalg.norm(direction))
-    return forgotten
+    return forgotten if bounds_of(task.known.domain, n) is not None else _within(region_of(task, state), forgotten)
+
+
+def _within(region: Region, direction: Vector) -> Vector | None:
+    """Return where a unit direction leads within the set; None where the set hardly lets it move."""
+    way = (region.at(_NEAR, direction) - region.centre) / region.sizes
+    size = float(np.linalg.norm(way))
+    return way / size if size > _LED_ON * _NEAR * region.radius else None
 
 
 def _outweighs(task: Task, state: RegionState, model: ResponseModel, move: Move, doubt: float, unseen: Vector) -> bool:
@@ -276,7 +287,8 @@ def far_look(task: Task, state: RegionState, limit: int | None) -> Vector:
     apart = np.array([np.min(np.max(np.abs(x - told) / sizes, axis=1)) for x in points])
     if model.factor is None or not model.variances.any():
         return np.asarray(points[int(np.argmax(apart))])
-    scores, doubts = _hopes(task, model, points, _HOPES[state.looks % len(_HOPES)])
+    hopes = _HOPES if state.x.size <= FEW_DECISIONS else _HOPES_OF_MANY
+    scores, doubts = _hopes(task, model, points, hopes[state.looks % len(hopes)])
     scores[apart < _APART * wide] = np.inf
     best = int(np.argmin(scores))
     lowered = hopeful(on_model(known.leader, known.sign, model), model, float(doubts[best]))

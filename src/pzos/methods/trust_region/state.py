@@ -174,7 +174,8 @@ class RegionState:
     more; ``wrong`` counts those that were. ``plateaus`` says that an answer equal to the one before was right.
     ``losses`` are trials that failed, ``flat`` answers that did not move, ``idle`` and ``quiet`` steps of little gain;
     ``settled`` says that the model promises nothing more. ``stride`` is how far the next stride may go, ``reach`` how
-    far groups of decisions are moved.
+    far groups of decisions are moved. Before any trial has succeeded, ``lost`` are the size and the loss of the last
+    one, and ``sloped`` says that slopes nobody has asked for are to blame, not the size.
     """
 
     x: Vector
@@ -214,6 +215,8 @@ class RegionState:
     looks: int = 0
     succeeded: bool = False
     stride: float = 0.0
+    lost: tuple[float, float] = (_NAN, _NAN)
+    sloped: bool = False
     # groups of decisions that are moved together, how many since the last trial, and by how much one changes F
     groups: tuple[Group, ...] = ()
     grouped: int = 0
