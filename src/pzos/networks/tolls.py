@@ -60,7 +60,7 @@ class TollFollower:
     @cached_property
     def references(self) -> References:
         """Return the equilibria that every query starts from, the same in every process: that without tolls, and what
-        is known of detours from tolls of half, once and four times what the links' time is worth, and marginal costs.
+        is known of detours from tolls of half and four times what the links' time is worth, and from marginal costs.
         """
         network, plan = self.network, self.tariff
         free = network.assign(None, self.gap, threads=self.threads)
@@ -71,7 +71,7 @@ class TollFollower:
         external = common_tolls(plan, money * free.flow * network.latency.slope(free.flow), free.flow)
         others = [
             network.assign(self.tolls(x), self.gap, above_gap="return", reference=free, threads=self.threads)
-            for x in (0.5 * time, time, 4.0 * time, external)
+            for x in (0.5 * time, 4.0 * time, external)
         ]
         return References((free, *others))
 
