@@ -173,7 +173,8 @@ def _judged_exact(task: Task, state: RegionState, plan: TrialPlan, told: Told) -
         longer = _longest_with_slopes(state, plan.move.size, values[0] - current)
         state = replace(state, lost=(plan.move.size, values[0] - current), sloped=state.sloped or longer is not None)
         radius = radius if longer is None else longer
-        suspect = state.losses > 1 and state.exact is None and state.past.count >= _SUSPECT_FROM
+        enough = state.past.count >= _SUSPECT_FROM or longer is not None
+        suspect = state.losses > 1 and state.exact is None and enough
     best = int(np.argmin(values))
     if plan.kind is Kind.PROBE and values[best] >= current:
         radius = max(_SHRINK * radius, state.floor)  # look closer: what is left to gain may be small
@@ -187,7 +188,8 @@ def _longest_with_slopes(state: RegionState, size: float, loss: float) -> float 
     """Return how long the next trial may be where slopes nobody has asked for made the first trials fail; else None.
 
     Where a region is too wide, losses fall with the square of the size. Where they fall in proportion to it, what is
-    missing are slopes: once those are known, a step may be as long as the one before.
+    missing are slopes: once those are known, a step may be as long as the one before. (Under noise they do not fall
+    either; so it is asked for first.)
     """
     longer, lost = state.lost
     if state.succeeded or state.sloped or state.losses < _FAILED_FIRST or not state.unstructured:

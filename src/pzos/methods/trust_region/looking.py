@@ -141,7 +141,8 @@ def unseen_direction(task: Task, state: RegionState, model: ResponseModel, move:
     scale tell nothing.
     """
     n, count = task.known.dimension, state.past.count
-    if count < 2 or not (state.succeeded or state.sloped or state.trials >= _TRIALS_BEFORE):
+    slopes_lack = state.sloped and state.exact is not False
+    if count < 2 or not (state.succeeded or slopes_lack or state.trials >= _TRIALS_BEFORE):
         return None
     if count > n:
         return _forgotten(task, state, model)
@@ -249,12 +250,12 @@ def looks_far(task: Task, state: RegionState) -> bool:
     return idle >= 0 and idle % (looks + local) < looks
 
 
-def carried_on(task: Task, state: RegionState, move: Move) -> Vector | None:
+def carried_on(task: Task, state: RegionState, model: ResponseModel, move: Move) -> Vector | None:
     """Return the best point with one decision carried on to its bound; None where that is not due.
 
     Better optima are often one decision away, while all others are right already. The one that came furthest goes
-    first, each goes on the way it has come, then all of them back, once: with few decisions and local steps in between
-    that costs little where little is promised.
+    first, each goes on the way it has come, then those back of which the model has any hope, once: with few decisions
+    and local steps in between that costs little where little is promised.
     """
     n, seen = state.x.size, state.past.points
     bounds = bounds_of(task.known.domain, n)
@@ -263,12 +264,16 @@ def carried_on(task: Task, state: RegionState, move: Move) -> Vector | None:
     if move.predicted > _LITTLE * abs(state.first - state.value):
         return None
     came, asked = (state.x - task.known.x0) / state.past.sizes, np.array([*seen, *state.refused])
-    for ahead in (came >= 0.0, came < 0.0):
-        ends = np.where(ahead, bounds[1], bounds[0])
+    for back in (False, True):
+        ends = np.where((came >= 0.0) != back, bounds[1], bounds[0])
         left = np.where((asked == ends).any(axis=0) | ~np.isfinite(ends), -1.0, np.abs(came))
+        points = np.where(np.eye(n, dtype=bool) & np.isfinite(ends), ends, state.x)
+        if back:
+            scores, _ = _hopes(task, model, points, max(_HOPES))
+            left[scores >= task.known.sign * state.value] = -1.0
         furthest = int(np.argmax(left))
         if left[furthest] >= 0.0:
-            return np.where(np.arange(n) == furthest, ends, state.x)
+            return np.asarray(points[furthest])
     return None
 
 
