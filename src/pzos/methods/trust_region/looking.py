@@ -251,7 +251,7 @@ def looks_far(task: Task, state: RegionState) -> bool:
 
 
 def carried_on(task: Task, state: RegionState, model: ResponseModel, move: Move) -> Vector | None:
-    """Return the best point with one decision carried on to its bound; None where that is not due.
+    """Return the best point with one decision carried on to its bound, in a bounded box; None where that is not due.
 
     Better optima are often one decision away, while all others are right already. The one that came furthest goes
     first, each goes on the way it has come, then those back of which the model has any hope, once: with few decisions
@@ -261,13 +261,15 @@ def carried_on(task: Task, state: RegionState, model: ResponseModel, move: Move)
     bounds = bounds_of(task.known.domain, n)
     if n > FEW_DECISIONS or bounds is None or state.rough or len(seen) < _ANSWERS_BEFORE or state.step % 2:
         return None
+    if not np.isfinite(bounds[1] - bounds[0]).all():
+        return None
     if move.predicted > _LITTLE * abs(state.first - state.value):
         return None
     came, asked = (state.x - task.known.x0) / state.past.sizes, np.array([*seen, *state.refused])
     for back in (False, True):
         ends = np.where((came >= 0.0) != back, bounds[1], bounds[0])
-        left = np.where((asked == ends).any(axis=0) | ~np.isfinite(ends), -1.0, np.abs(came))
-        points = np.where(np.eye(n, dtype=bool) & np.isfinite(ends), ends, state.x)
+        left = np.where((asked == ends).any(axis=0), -1.0, np.abs(came))
+        points = np.where(np.eye(n, dtype=bool), ends, state.x)
         if back:
             scores, _ = _hopes(task, model, points, max(_HOPES))
             left[scores >= task.known.sign * state.value] = -1.0
