@@ -33,6 +33,8 @@ _IDLE_GAIN, _NOTHING, _QUIET_GAIN = 1e-3, 1e-7, 1e-9
 _SLOW_GAIN, _CRAWLED = 2e-2, 12
 #: After so many first trials that failed, losses that fall slower than this power of the size are those of slopes.
 _FAILED_FIRST, _SQUARE_OR_SLOPE = 3, 1.5
+#: They lose so many times what was promised: at a kink, where a search may begin as well, it is less.
+_LOST_FAR_MORE = -5.0
 #: Where answers jump, those within so many trust radii tell of the trust region.
 _NEARBY = 2.0
 #: Where the answers tell least, the trust radius may grow to so many times the first.
@@ -170,7 +172,7 @@ def _judged_exact(task: Task, state: RegionState, plan: TrialPlan, told: Told) -
         state = tried(state, ratio)
         least = radius if looking.along_first_move(state) else state.floor
         radius = next_radius(state, plan.move.size, ratio, least)
-        longer = _longest_with_slopes(state, plan.move.size, values[0] - current)
+        longer = _longest_with_slopes(state, plan.move.size, values[0] - current) if ratio < _LOST_FAR_MORE else None
         state = replace(state, lost=(plan.move.size, values[0] - current), sloped=state.sloped or longer is not None)
         radius = radius if longer is None else longer
         enough = state.past.count >= _SUSPECT_FROM or longer is not None
