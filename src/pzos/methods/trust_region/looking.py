@@ -141,8 +141,8 @@ def unseen_direction(task: Task, state: RegionState, model: ResponseModel, move:
     scale tell nothing.
     """
     n, count = task.known.dimension, state.past.count
-    slopes_lack = state.sloped and state.exact is not False
-    if count < 2 or not (state.succeeded or slopes_lack or state.trials >= _TRIALS_BEFORE):
+    lacks_slopes = state.sloped and state.exact is not False
+    if count < 2 or not (state.succeeded or lacks_slopes or state.trials >= _TRIALS_BEFORE):
         return None
     if count > n:
         return _forgotten(task, state, model)
@@ -258,10 +258,8 @@ def carried_on(task: Task, state: RegionState, model: ResponseModel, move: Move)
     and local steps in between that costs little where little is promised.
     """
     n, seen = state.x.size, state.past.points
-    bounds = bounds_of(task.known.domain, n)
+    bounds = _bounded_box(task, n)
     if n > FEW_DECISIONS or bounds is None or state.rough or len(seen) < _ANSWERS_BEFORE or state.step % 2:
-        return None
-    if not np.isfinite(bounds[1] - bounds[0]).all():
         return None
     if move.predicted > _LITTLE * abs(state.first - state.value):
         return None
@@ -320,6 +318,12 @@ def _hopes(task: Task, model: ResponseModel, points: Matrix, hope: float) -> tup
     return scores, doubts
 
 
+def _bounded_box(task: Task, size: int) -> tuple[Vector, Vector] | None:
+    """Return the bounds of a set that is a box with all of them; None for any other set."""
+    bounds = bounds_of(task.known.domain, size)
+    return bounds if bounds is not None and bool(np.isfinite(bounds[1] - bounds[0]).all()) else None
+
+
 def _candidates(task: Task, state: RegionState, reach: float) -> tuple[Matrix, float]:
     """Draw points around the best one as far as the search has come; in a bounded box all over it and at its corners.
 
@@ -329,8 +333,8 @@ def _candidates(task: Task, state: RegionState, reach: float) -> tuple[Matrix, f
     draw = task.keys.generator(Role.REGION, state.step, 1)
     count = int(min(max(_CANDIDATES / n, 10), 100))
     around = state.x + reach * state.past.sizes * draw.standard_normal((count, n))
-    bounds = bounds_of(task.known.domain, n)
-    if bounds is None or not np.isfinite(bounds[1] - bounds[0]).all():
+    bounds = _bounded_box(task, n)
+    if bounds is None:
         return around, reach
     width = bounds[1] - bounds[0]
     inside = bounds[0] + width * draw.random((count, n))
