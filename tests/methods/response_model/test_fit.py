@@ -191,3 +191,36 @@ def test_many_points_at_once_are_what_they_are_one_by_one(kernel):
     np.testing.assert_allclose(answers, [model.clipped(x) for x in points], atol=1e-10)
     np.testing.assert_allclose(variances, [model.spread(x)[0] for x in points], atol=1e-8)
     assert model.deviation(past.points[3]) < 1e-3 < model.deviation(points[0])
+
+
+def censored(clip, pull, count=30, seed=3):
+    """Return the free model of answers that were clipped, the same without a pull, and a measure of their errors."""
+    rng = np.random.default_rng(seed)
+    A, points = rng.standard_normal((5, 4)), rng.uniform(-1.0, 1.0, (count + 200, 4))
+    answers = clip(points @ A.T)
+    history = first(points[0], answers[0])
+    for x, y in zip(points[1:count], answers[1:count], strict=True):
+        history = history.append(x, y)
+    bounds = Bounds(np.full(5, -0.3), np.full(5, np.inf))
+    fits = [Fitter(100, np.ones((1, 5)), bounds, pull=given) for given in (pull, None)]
+    made = [each.fit(history, 0, Shape.FREE, Scales(3.0, 0.1, 0.0)) for each in fits]
+    errors = [
+        np.mean([(pull @ (model.clipped(x) - y)) ** 2 for x, y in zip(points[count:], answers[count:], strict=True)])
+        for model in made
+    ]
+    return made, errors
+
+
+def test_without_structure_answers_at_a_bound_are_latent_where_that_foretells_better():
+    (latent, plain), errors = censored(lambda z: np.maximum(z, -0.3), np.ones(5))
+    assert not np.array_equal(latent.weights, plain.weights)
+    assert errors[0] < 0.3 * errors[1]
+
+
+def test_answers_that_a_law_holds_at_their_bound_are_taken_as_they_are():
+    def shared(z):
+        held = np.maximum(z, -0.3)
+        return held - np.where(held > -0.3, 1.0, 0.0) * ((held - z).sum(axis=1, keepdims=True))  # others make up for it
+
+    (chosen, plain), _ = censored(shared, np.array([1.0, -2.0, 3.0, -1.0, 2.0]))
+    np.testing.assert_array_equal(chosen.weights, plain.weights)

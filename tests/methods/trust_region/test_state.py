@@ -114,9 +114,9 @@ def test_who_competes_follows_from_dimensions_and_declarations():
 
 def test_bounds_are_seen_declared_and_dropped_where_answers_contradict():
     points = np.eye(3)
-    touching = state_of(points, np.array([[0.0, 1.0], [2.0, 1.0], [0.5, 0.0]])).past
+    touching = state_of(points, np.array([[0.0, 1.0], [2.0, 1.0], [0.5, 0.0]]))
     assert fitter(task_of(3), touching, None).bounds.lower.tolist() == [0.0, 0.0]
-    above = state_of(points, np.array([[0.1, 1.0], [2.0, 1.0], [0.5, 0.2]])).past
+    above = state_of(points, np.array([[0.1, 1.0], [2.0, 1.0], [0.5, 0.2]]))
     assert np.isneginf(fitter(task_of(3), above, None).bounds.lower).all()
     declared = fitter(task_of(3, pzos.answers_between(0.0, 1.5)), above, 7)
     assert declared.points == 7
@@ -128,9 +128,32 @@ def test_bounds_are_seen_declared_and_dropped_where_answers_contradict():
 
 
 def test_bounds_of_another_length_are_named():
-    history = state_of(np.eye(3), np.ones((3, 2))).past
+    state = state_of(np.eye(3), np.ones((3, 2)))
     with pytest.raises(InvalidInput, match=r"lower = .*: expected 2 bounds, one per answer; match y"):
-        fitter(task_of(3, pzos.answers_between(np.zeros(4), 1.0)), history, None)
+        fitter(task_of(3, pzos.answers_between(np.zeros(4), 1.0)), state, None)
+
+
+def test_each_entry_shows_bounds_of_its_own_where_answers_tie_far_apart():
+    points = np.random.default_rng(0).uniform(-2.0, 2.0, (12, 3))
+    latent = points @ np.array([[1.0, 0.5], [-0.5, 1.0], [0.3, 0.2]])
+    rounding = 1e-8 * np.random.default_rng(1).standard_normal(latent.shape)
+    free, held = latent.copy(), np.clip(latent, -0.5, 0.7) + rounding
+    bounds = fitter(task_of(3), state_of(points, held), None).bounds
+    np.testing.assert_allclose(bounds.lower, [-0.5, -0.5], atol=1e-5)
+    np.testing.assert_allclose(bounds.upper, [0.7, 0.7], atol=1e-5)
+    for open_sides in (free, free**3):
+        bounds = fitter(task_of(3), state_of(points, open_sides), None).bounds
+        assert bounds.open_below
+        assert bounds.open_above
+
+
+def test_answers_alike_where_a_search_ends_are_no_bound():
+    rng = np.random.default_rng(0)
+    points = np.concatenate([rng.uniform(-2.0, 2.0, (8, 3)), 1e-8 * rng.standard_normal((8, 3))])
+    answers = np.stack([np.sum(points**2, axis=1), points[:, 0]], axis=1)  # the first is lowest where the search ends
+    bounds = fitter(task_of(3), state_of(points, answers), None).bounds
+    assert bounds.open_below
+    assert bounds.open_above
 
 
 def test_scales_are_tuned_when_the_history_has_grown_by_a_quarter():

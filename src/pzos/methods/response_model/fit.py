@@ -79,12 +79,17 @@ class _Sample:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fitter:
-    """What stays the same from fit to fit: how many points, which laws, which bounds, which sketch."""
+    """What stays the same from fit to fit: how many points, which laws, which bounds, which sketch.
+
+    ``pull`` is what f makes of each answer, by which answers at their bounds are judged where there is no structure;
+    without it they are taken as they are.
+    """
 
     points: int
     laws: Matrix
     bounds: Bounds
     sketch: Matrix | None = None
+    pull: Vector | None = None
 
     def fit(
         self,
@@ -135,6 +140,8 @@ class Fitter:
         """
         seen, slopes = history.seen_from(centre, self.points if variance == 0.0 else min(self.points, _ENOUGH))
         if shape is Shape.FREE:
+            if start:
+                slopes = self._censored(_Sample(seen, history.answers[centre], slopes, _factor(seen, start[0]))).slopes
             if self.sketch is not None:
                 size = np.sqrt(np.einsum("ij,ij->j", slopes, slopes))
                 slopes = (slopes / np.where(size > 0.0, size, 1.0)) @ self.sketch
@@ -158,7 +165,7 @@ class Fitter:
     def _prior(self, shape: Shape, sample: _Sample, start: LinearPrior | None) -> tuple[LinearPrior, _Sample]:
         """Return the linear prior and the sample, latent where answers are at their bounds."""
         if shape is Shape.FREE:
-            return LinearPrior(), sample
+            return LinearPrior(), self._censored(sample)
         units = sample.whitened(sample.seen.units)
 
         def linear(sample: _Sample, start: LinearPrior | None) -> LinearPrior:
@@ -178,6 +185,28 @@ class Fitter:
         precision = precision_of(sample.factor)
         prior = linear(self._latent(prior, sample, precision), prior)
         return prior, self._latent(prior, sample, precision)
+
+    def _censored(self, sample: _Sample) -> _Sample:
+        """Return the sample as latent answers without structure, where these foretell what f makes of answers better.
+
+        Each answer is foretold from all others. Entries at their bounds may hang together (shared capacities): then
+        answers as they are, which keep all linear laws, are the better guess.
+        """
+        touched = self.bounds.touched(sample.answers) or self.bounds.touched(sample.answer)
+        if self.pull is None or not touched:
+            return sample
+        precision = precision_of(sample.factor)
+        latent = self._latent(LinearPrior(), sample, precision)
+        plain, censored = (self._missed(part, sample, precision) @ self.pull for part in (sample, latent))
+        return latent if censored @ censored < plain @ plain else sample
+
+    def _missed(self, part: _Sample, shown: _Sample, precision: Matrix) -> Matrix:
+        """Return by how much each answer that was shown is missed if foretold from all others, as slopes."""
+        lengths = part.seen.lengths[:, None]
+        left_out = (precision @ part.slopes) / np.einsum("ii->i", precision)[:, None]
+        foretold = self.bounds.clip(part.answers - left_out * lengths)[0]
+        missed: Matrix = (foretold - shown.answers) / lengths
+        return missed
 
     def _imputed(self, prior: LinearPrior, sample: _Sample, latent: _Sample) -> _Sample:
         """Return the latent sample where answers are too few for a process: what the prior itself predicts."""

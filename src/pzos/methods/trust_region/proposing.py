@@ -251,7 +251,7 @@ class _Scene:
         state, shape = self.state, self.state.shapes[0]
         scales = state.scales.get(shape, ())
         if rank not in self._models and rank < len(scales):
-            fit = fitter(self.task, state.past, self.steps.points).fit
+            fit = fitter(self.task, state, self.steps.points).fit
             self._models[rank] = fit(state.past, state.centre, shape, scales[rank], state.priors.get(shape))
         return self._models.get(rank)
 

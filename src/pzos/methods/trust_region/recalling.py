@@ -85,7 +85,7 @@ def _compared(task: Task, state: RegionState, points: int | None) -> RegionState
             history, points=history.points[others], answers=history.answers[others], repeats=history.repeats[others]
         )
         centre = int(np.searchsorted(others, state.centre))
-        fit = fitter(task, part, points).fit
+        fit = fitter(task, state, points, part).fit
         x, y = history.points[row], history.answers[row]
         change = float(np.linalg.norm(y - history.answers[state.centre]))
         if change <= 4.0 * np.sqrt(state.variance * y.size):

@@ -35,6 +35,12 @@ FEW_DECISIONS = 6
 #: For so many answers an open contest is led by whatever predicts best.
 _OPEN_FOR = 4
 _ROUNDS = 15
+#: So many times as many answers as entries are clearly more.
+_CLEARLY_MORE = 1.5
+#: A bound is where so many answers are alike to this share of their range, or to this one with none up to the next.
+_TIED, _ALIKE, _SOLVED, _FREE = 3, 1e-9, 1e-6, 1e-3
+#: They come from points whose distances from the first differ by this share of the largest.
+_APART = 0.1
 _CHANCES = 3
 _FEW_ANSWERS = 5
 #: Of many decisions and answers the model holds about so many numbers at a time, but at least so many answers.
@@ -254,6 +260,16 @@ class RegionState:
         return contest.winner is Shape.FREE and (len(contest.shapes) == 1 or chances >= _CHANCES)
 
     @property
+    def lawless(self) -> bool:
+        """Tell whether each answer may be at a bound for itself, not because a law binds it to others.
+
+        As many answers as decisions: most games are like that, and flows or shares add up in them, until no structure
+        shows in clearly more answers than there are entries.
+        """
+        many = self.past.count > _CLEARLY_MORE * self.past.answers.shape[1]
+        return len(self.contest.shapes) == 1 or (self.unstructured and many)
+
+    @property
     def unmoved(self) -> bool:
         """Tell whether no answer has ever differed from the first, after a few."""
         return self.past.count >= _FEW_ANSWERS and not np.ptp(self.past.answers, axis=0).any()
@@ -319,16 +335,19 @@ def opening_contest(task: Task, size: int) -> Contest:
     return Contest(tuple(Shape), favourite, (0.0,) * len(Shape))
 
 
-def fitter(task: Task, history: History, points: int | None) -> Fitter:
-    """Return the fitter for this history: declared laws and bounds, or bounds that the answers show."""
+def fitter(task: Task, state: RegionState, points: int | None, part: History | None = None) -> Fitter:
+    """Return the fitter for the history, or a part of it: declared laws and bounds, or bounds that the answers show."""
+    history = state.past if part is None else part
     size = history.answers.shape[1]
     found = checked_structure(task, size)
+    censored = state.lawless and not state.rough
     laws = np.ones((1, size)) if found.conserved is None else found.conserved.laws(size)
     if found.bounds is None:
-        lower, upper = _shown_bounds(history.answers)
+        lower, upper = _shown_bounds(history, censored)
     else:
         lower, upper = _credible(found.bounds, history)
-    return Fitter(point_limit(history, points), laws, Bounds(lower, upper))
+    pull = task.known.leader(state.x, state.past.answers[state.centre]).grad_y if censored else None
+    return Fitter(point_limit(history, points), laws, Bounds(lower, upper), pull=pull)
 
 
 def models(
@@ -341,7 +360,7 @@ def models(
 ) -> dict[Shape, ResponseModel]:
     """Return the models of these structures around the centre, each fitted from its earlier prior."""
     history = state.past
-    fit = fitter(task, history, points).fit
+    fit = fitter(task, state, points).fit
     return {
         shape: fit(history, state.centre, shape, state.leading(shape), priors.get(shape), refit) for shape in shapes
     }
@@ -350,7 +369,7 @@ def models(
 def wide_model(task: Task, state: RegionState, apart: float, points: int | None) -> ResponseModel:
     """Return a model of the whole response: of answers some way apart, so that the many near the centre do not lead."""
     part = state.past.thinned(state.centre, apart)
-    fit = fitter(task, part, points)
+    fit = fitter(task, state, points, part)
     scales = None if part.count < 2 else fit.tune_roughly(part, 0, state.variance)
     return fit.fit(part, 0, Shape.FREE, scales)
 
@@ -374,11 +393,29 @@ def _credible(declared_bounds: Bounded, history: History) -> tuple[Vector, Vecto
     return lower, upper
 
 
-def _shown_bounds(answers: Matrix) -> tuple[Vector, Vector]:
-    """Return bounds that several answers touch exactly: what is continuous ties only at a bound."""
-    size = answers.shape[1]
-    low = 0.0 if float(answers.min()) == 0.0 else -np.inf
-    return np.full(size, low), np.full(size, np.inf)
+@lru_cache(maxsize=2)
+def _shown_bounds(history: History, each: bool) -> tuple[Vector, Vector]:
+    """Return bounds that several answers touch: what is continuous ties only at a bound; of ``each`` entry, or zero.
+
+    Where a search ends answers are alike as well: those at a bound lie at different distances from the first point. A
+    solver may leave them apart by what it rounds, if none are in between.
+    """
+    answers = history.answers
+    low, high = answers.min(axis=0), answers.max(axis=0)
+    lower = np.full(low.size, 0.0 if float(low.min()) == 0.0 else -np.inf)
+    upper = np.full(low.size, np.inf)
+    if not each or history.count < _TIED + 2 or history.jumpiness() > 0.0:
+        return lower, upper
+    away = np.linalg.norm((history.points - history.points[0]) / history.sizes, axis=1)[:, None]
+    width = high - low
+    for end, bound, inwards in ((low, lower, 1.0), (high, upper, -1.0)):
+        share = np.abs(answers - end) / np.where(width > 0.0, width, 1.0)
+        alike = np.where((share <= _SOLVED).sum(axis=0) == (share <= _FREE).sum(axis=0), _SOLVED, _ALIKE)
+        tied = share <= alike
+        nearest, farthest = np.where(tied, away, np.inf).min(axis=0), np.where(tied, away, 0.0).max(axis=0)
+        shown = (tied.sum(axis=0) >= _TIED) & (farthest - nearest > _APART * away.max()) & (width > 0.0)
+        bound[shown] = (end + inwards * alike * width)[shown]
+    return lower, upper
 
 
 @lru_cache(maxsize=2)
@@ -398,7 +435,7 @@ def retuned(task: Task, state: RegionState, points: int | None) -> RegionState:
         state = replace(state, tuned=0)
     if history.count < 2 or history.count < _REFIT * state.tuned:
         return state
-    fit = replace(fitter(task, history, points), sketch=_sketch(task.keys, history.answers.shape[1]))
+    fit = replace(fitter(task, state, points), sketch=_sketch(task.keys, history.answers.shape[1]))
     scales = dict(state.scales)
     for shape in dict.fromkeys((*state.contest.running, Shape.FREE)):
         start = () if history.count <= _GRID_UP_TO else scales.get(shape, ())
