@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 import pzos
-from pzos.methods.solver import Stop
+from pzos.base.keys import Keys
+from pzos.methods.solver import Stop, Task
 from pzos.methods.trust_region.judging import _longest_with_slopes
 from pzos.methods.trust_region.solver import CompositeTrustRegion
-from pzos.methods.trust_region.state import RegionState
+from pzos.methods.trust_region.state import Kind, RegionState
 from pzos.problem.follower import seeded
 
 rng = np.random.default_rng(5)
@@ -225,3 +226,18 @@ def test_losses_tell_whether_first_steps_were_too_long_or_lacked_slopes():
     assert _longest_with_slopes(replace(state, losses=2), 0.1, 1.0) is None
     assert _longest_with_slopes(replace(state, succeeded=True), 0.1, 1.0) is None
     assert _longest_with_slopes(replace(state, lost=(1.0, -1.0)), 0.1, 1.0) is None
+
+
+def test_under_noise_looks_far_away_that_find_nothing_leave_the_trust_radius_alone():
+    draw, solver = np.random.default_rng(3), CompositeTrustRegion(noisy=True)
+    task = Task(pzos.Problem(cost(), smooth, np.full(4, 2.0), pzos.Box(-3.0, 3.0)).known(), Keys(0))
+    state, in_vain = solver.init(task), []
+    for _ in range(50):
+        plan = solver.ask(task, state)
+        y = smooth(plan.points[0]) + 1e-4 * draw.standard_normal(5)
+        after, _ = solver.tell(task, state, plan, (y,))
+        if plan.kind is Kind.LOOK and np.array_equal(after.x, state.x):
+            in_vain.append(after.radius / state.radius)
+        state = after
+    assert in_vain
+    assert max(in_vain) < 2.0  # noise alone may raise the least radius a little

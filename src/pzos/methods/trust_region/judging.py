@@ -255,7 +255,9 @@ def _gained(task: Task, before: RegionState, state: RegionState, plan: TrialPlan
     state = replace(state, idle=idle, quiet=state.quiet + 1 if quiet else 0)
     if plan.kind is not Kind.LOOK:
         return replace(state, settled=plan.move.predicted <= max(_NOTHING * gained, state.least_gain))
-    radius = max(state.radius, _AFRESH * state.scale) if gain > 0.0 else state.radius
+    # Under noise every answer moves the estimate of F where the search stands: that is nothing found.
+    found = state.x is not before.x
+    radius = max(state.radius, _AFRESH * state.scale) if found else state.radius
     return replace(state, looks=state.looks + 1, radius=radius)
 
 
