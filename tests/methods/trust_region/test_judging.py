@@ -241,3 +241,9 @@ def test_under_noise_looks_far_away_that_find_nothing_leave_the_trust_radius_alo
         state = after
     assert in_vain
     assert max(in_vain) < 2.0  # noise alone may raise the least radius a little
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_decision_that_moves_no_answer_is_not_taken_for_a_wrong_answer(seed):
+    result = solved(lambda x: smooth(np.array([*x[:3], 0.0])), 60, domain=pzos.Box(-3.0, 3.0), seed=seed)
+    assert "proved wrong" not in result.explanation

@@ -100,6 +100,11 @@ class History:
         changes = self.answers[others] - self.answers[centre]
         return np.mean(changes * changes, axis=1), np.sqrt(np.einsum("ij,ij->i", offsets, offsets))
 
+    def steepest(self, centre: int) -> float:
+        """Return the largest root mean square change of the answers from row ``centre`` to another, per distance."""
+        squared, distances = self.rises(centre)
+        return float(np.max(np.sqrt(squared) / distances, initial=0.0))
+
     def steepness(self, centre: int, variance: float) -> float:
         """Return the root mean square, over the entries of y, of the slope of the response: of the farther half.
 

@@ -53,7 +53,7 @@ def judged(task: Task, state: RegionState, plan: TrialPlan, told: Told, points: 
         echo = _echo(state, y) and not (y == history.answers[state.centre]).all()
         return replace(state, suspect=True) if echo else _repeated(task, state, x, y)
     if plan.kind is Kind.CHECK:
-        return _checked(task, state, y)
+        return _checked(task, state, x, y)
     if x is plan.points[0]:
         state = _surprised(_compared(task, state, plan, x, y), plan, x, y)
     unmoved = bool((y == history.answers[state.centre]).all()) and state.surprise is None
@@ -110,8 +110,7 @@ def _repeated(task: Task, state: RegionState, x: Vector, y: Vector) -> RegionSta
     history = state.past
     change = float(np.sqrt(np.mean((y - history.answers[state.centre]) ** 2)))
     moved = float(np.linalg.norm((x - state.x) / history.sizes))
-    squared, distances = history.rises(state.centre)
-    slope = float(np.max(np.sqrt(squared) / distances, initial=0.0))
+    slope = history.steepest(state.centre)
     rounding = 1e-12 * float(np.abs(history.answers).max())
     noisy = state.exact is False or change > max(_STEEPER * slope * moved, rounding)
     history = history.append(state.x if noisy else x, y)
@@ -142,12 +141,17 @@ def _echo(state: RegionState, y: Vector) -> bool:
     return moving and not state.plateaus and bool((y == state.past.answers[-1]).all())
 
 
-def _checked(task: Task, state: RegionState, y: Vector) -> RegionState:
+def _checked(task: Task, state: RegionState, x: Vector, y: Vector) -> RegionState:
     """Conclude from a second answer to a surprising query whether the first was right; else it takes its place."""
     leader, sign, history = task.known.leader, task.known.sign, state.past
     row = None if state.surprise is None else history.index_of(state.surprise)
     state = replace(state, surprise=None, tuned=0)
-    if row is None or float(np.sqrt(np.mean((y - history.answers[row]) ** 2))) <= _AGREES * state.miss:
+    if row is None:
+        return replace(state, plateaus=state.plateaus or state.miss == 0.0)
+    # Beside an answer equal to the one before, a right one may differ by what slopes account for.
+    moved = float(np.linalg.norm((x - history.points[row]) / history.sizes))
+    least = _STEEPER * history.steepest(row) * moved if state.miss == 0.0 else _AGREES * state.miss
+    if float(np.sqrt(np.mean((y - history.answers[row]) ** 2))) <= least:
         return replace(state, plateaus=state.plateaus or state.miss == 0.0)
     history = history.replaced(row, y)
     values = [sign * leader.value(x, y) for x, y in zip(history.points, history.answers, strict=True)]
