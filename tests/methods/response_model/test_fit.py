@@ -92,6 +92,21 @@ def test_a_single_answer_gives_a_constant():
     assert not model.response_and_pull(START)[1](np.ones(8)).any()
 
 
+def test_the_model_is_that_of_followers_as_they_are_by_now():
+    way, calls = 0.01 * np.arange(8.0), [0]
+
+    def drifting(x):
+        calls[0] += 1
+        return GAME.response(x) + calls[0] * way
+
+    history = history_of(drifting, 8, count=60, size=0.1)
+    x = START + 0.05
+    present = drifting(x)
+    still = fitter(8, -np.inf).fit(history, 0, Shape.FREE, Scales(3.0, 0.1, 1e-2))
+    aware = fitter(8, -np.inf).fit(history, 0, Shape.FREE, Scales(3.0, 0.1, 1e-6, drift=1e-2))
+    assert np.linalg.norm(aware.predict(x) - present) < 0.1 * np.linalg.norm(still.predict(x) - present)
+
+
 def test_noise_is_averaged_out():
     rng = np.random.default_rng(1)
     sigma = 0.05

@@ -24,6 +24,20 @@ def test_answers_are_appended_and_repeats_averaged():
     assert history.variance == 2.0  # of 0 and 2, one degree of freedom
 
 
+def test_the_times_of_answers_are_kept():
+    x = np.array([1.0, 2.0])
+    history = first(x, np.zeros(1)).append(x + 1.0, np.zeros(1)).append(x, np.ones(1)).append(x + 2.0, np.ones(1))
+    np.testing.assert_array_equal(history.times, [1.0, 1.0, 3.0])  # asked at 0 and 2, at 1, at 3
+    assert history.now == 4
+    part = history.part([2, 0])
+    np.testing.assert_array_equal(part.times, [3.0, 1.0])
+    assert part.now == 4
+    np.testing.assert_array_equal(history.replaced(1, np.ones(1)).times, [1.0, 4.0, 3.0])
+    seen, _ = history.seen_from(1, 10)
+    np.testing.assert_array_equal(seen.times, [0.0, 2.0])
+    assert seen.now == 3.0
+
+
 def test_without_repeats_the_variance_is_not_known():
     assert np.isnan(first(np.zeros(1), np.zeros(1)).variance)
 
@@ -102,6 +116,32 @@ def test_covariance_of_slopes_is_that_of_the_process(numbers, kernel):
     covariance += scales.noise * np.eye(12)
     difference = np.hstack([-np.ones((11, 1)), np.eye(11)]) / seen.lengths[:, None]
     np.testing.assert_allclose(seen.covariance(scales), difference @ covariance @ difference.T, atol=1e-6)
+
+
+def test_covariance_of_drift_is_that_of_a_random_walk():
+    history, drift = grown(points()), 0.3
+    seen, _ = history.seen_from(4, 20)
+    steps = np.tril(np.ones((12, 12)))  # the walk after each step
+    difference = np.delete(np.eye(12) - np.eye(12)[4], 4, axis=0) / seen.lengths[:, None]
+    added = seen.covariance(Scales(1.0, 0.0, drift=drift)) - seen.covariance(Scales(1.0, 0.0))
+    np.testing.assert_allclose(added, drift * (difference @ steps @ steps.T @ difference.T), atol=1e-12)
+
+
+def test_drift_is_told_from_noise():
+    rng = np.random.default_rng(3)
+    x, slopes = points(40, 3), points(3, 6, seed=1)
+
+    def fitted(disturbance):
+        told = first(x[0], x[0] @ slopes)
+        for point, off in zip(x[1:], disturbance, strict=True):
+            told = told.append(point, point @ slopes + off)
+        seen, rises = told.seen_from(0, 50)
+        return fit_scales(seen, rises, None, 1e-4, drifts=True)
+
+    steps = 0.01 * rng.standard_normal((39, 6))
+    walk, noise = fitted(np.cumsum(steps, axis=0)), fitted(steps)
+    assert 0.004 < np.sqrt(walk.drifting) < 0.025
+    assert noise.drift == noise.drifting == 0.0
 
 
 def test_quadratics_have_the_covariance_of_random_quadratics():

@@ -135,6 +135,23 @@ def test_drifting_followers_are_not_followed_into_a_corner():
     assert true_cost(result.x) < 0.5 * true_cost(np.zeros(4))
 
 
+@pytest.mark.parametrize("walks", [False, True])
+def test_drifting_followers_are_followed(walks):
+    steps = np.tile([-1.0, 1.0, 0.5, 0.0, 1.0], (121, 1))
+    if walks:
+        steps = 3.0 * np.random.default_rng(3).standard_normal((121, 5))
+    way = np.cumsum(3e-3 * steps, axis=0)
+    follower = Counted(lambda x: smooth(x) + way[len(follower.asked)])
+    result = solved(follower, 120)
+    assert "the followers drift" in result.explanation
+
+    def by_now(x):
+        return cost().value(x, smooth(x) + way[120])
+
+    start, best = by_now(np.zeros(4)), by_now(solved(lambda x: smooth(x) + way[120], 80).x)
+    assert min(by_now(x) - best for x in follower.asked[-10:]) < 5e-3 * (start - best)
+
+
 def test_a_stale_answer_is_noticed_asked_again_and_replaced():
     def slow(x):
         slow.calls += 1

@@ -15,7 +15,7 @@ from scipy.linalg.lapack import dtrtrs
 
 from pzos.base.types import Matrix, Vector
 from pzos.methods.response_model.bounds import Bounds, ConservedSum, beyond, imputed, precision_of
-from pzos.methods.response_model.history import Geometry, History, Scales
+from pzos.methods.response_model.history import Geometry, History, Scales, walked
 from pzos.methods.response_model.kernels import Kernel
 from pzos.methods.response_model.prior import LinearPrior, fit_conserving, fit_own
 from pzos.methods.response_model.response import ResponseModel
@@ -36,6 +36,14 @@ _NUMBERS_AT_ONCE = 200_000
 _ENOUGH = 120
 #: How many times noise may turn out to be ten times as large as it was seen.
 _DECADES = 4
+#: By how much answers must be more likely with drift than with noise alone, in all and per column of y; with less than
+#: this share of it at first sight nothing more is tried.
+_DRIFT_MARGIN, _DRIFT_MARGIN_EACH, _WORTH_TRYING = 15.0, 0.5, 0.2
+#: Where drift is looked for first: what of the noise stays noise, and what the drift adds per query.
+_NOISES, _DRIFTS = (1.0, 0.1, 0.01, 1e-3), (1e-3, 1e-2, 0.1, 1.0, 10.0)
+_NEAR_LEVELS = (0.3, 1.0, 3.0)
+#: Where answers drift, this share of the variance of repeated ones is noise still.
+_LEAST_NOISE = 1e-4
 _NEAR_LENGTHS = (0.35, 0.6, 1.0, 1.6, 2.8)
 #: Beyond this the linear part has no say at all.
 _HEAVIEST = 1e3
@@ -122,6 +130,8 @@ class Fitter:
         base = latent.answer
         if scales.noise > 0.0:
             base = base + scales.noise * seen.centre_share * weights.sum(axis=0)
+        if scales.drift > 0.0:
+            base = base + scales.drift * walked(seen.times, np.array(seen.now)) @ weights
         bounds = self._bounds(prior, answer)
         return ResponseModel(point, base, seen, weights, scales, prior, bounds, kinked, variances, sample.factor)
 
@@ -133,10 +143,12 @@ class Fitter:
         start: Sequence[Scales],
         variance: float,
         prior: LinearPrior | None = None,
+        drifts: bool = False,
     ) -> tuple[Scales, ...]:
         """Return the scales of largest likelihood for this shape, those of its most likely kernel first.
 
         Without structure every kernel competes; with one the process is only what the structure leaves unexplained.
+        With ``drifts`` answers may drift in time, where that is clearly more likely than noise alone.
         """
         seen, slopes = history.seen_from(centre, self.points if variance == 0.0 else min(self.points, _ENOUGH))
         if shape is Shape.FREE:
@@ -146,13 +158,13 @@ class Fitter:
                 size = np.sqrt(np.einsum("ij,ij->j", slopes, slopes))
                 slopes = (slopes / np.where(size > 0.0, size, 1.0)) @ self.sketch
             kernels = tuple(Kernel) if variance == 0.0 else _UNDER_NOISE
-            return fit_kernels(seen, slopes, start, variance, kernels)
+            return fit_kernels(seen, slopes, start, variance, kernels, drifts=drifts)
         factor = _factor(seen, start[0] if start else Scales(float(np.median(seen.lengths)), 1.0, 0.0))
         prior, latent = self._prior(shape, _Sample(seen, history.answers[centre], slopes, factor), prior)
         slopes = latent.residuals(prior)
         if self.sketch is not None:
             slopes = slopes @ self.sketch
-        return fit_kernels(seen, slopes, start, variance, (Kernel.KINKED,))
+        return fit_kernels(seen, slopes, start, variance, (Kernel.KINKED,), drifts=drifts)
 
     def tune_roughly(self, history: History, centre: int, variance: float) -> Scales:
         """Return likely scales without structure for little: two kernels near what distances and noise suggest."""
@@ -300,6 +312,7 @@ def fit_kernels(
     variance: float,
     kernels: Sequence[Kernel],
     decades: int = _DECADES,
+    drifts: bool = False,
 ) -> tuple[Scales, ...]:
     """Return the scales of largest likelihood for each kernel, the most likely kernel first.
 
@@ -312,7 +325,7 @@ def fit_kernels(
             return tuple(start) or (Scales(float(np.median(geometry.lengths)), 0.0),)
     begun = {scales.kernel: scales for scales in start}
     found = {
-        kernel: fit_scales(geometry, residuals, begun.get(kernel), variance, kernel, apart, decades)
+        kernel: fit_scales(geometry, residuals, begun.get(kernel), variance, kernel, apart, decades, drifts)
         for kernel in kernels
     }
     scores, _ = negative_log_likelihoods(geometry, residuals, list(found.values()), apart)
@@ -328,6 +341,7 @@ def fit_scales(
     kernel: Kernel = Kernel.KINKED,
     apart: bool = False,
     decades: int = _DECADES,
+    drifts: bool = False,
 ) -> Scales:
     """Return the scales of largest likelihood: a grid without ``start``, else one pass over each number around it.
 
@@ -354,15 +368,57 @@ def fit_scales(
             scales = replace(scales, noise=noise, variance=variance)
         return scales, float(negative_log_likelihoods(geometry, residuals, [scales])[0][0])
 
-    known = start is not None and start.noise > 0.0
-    found, score = at_noise(start if known else None, variance)
+    known = None if start is None or start.noise == 0.0 else replace(start, drift=0.0, drifting=0.0)
+    found, score = at_noise(known, variance)
     rougher = found
     for _ in range(decades):
         # A small noise may be taken for a process of short length: the next decade may be better where this one is not.
         rougher, rougher_score = at_noise(replace(rougher, noise=10.0 * rougher.noise), 10.0 * rougher.variance)
         if rougher_score < score - _MARGIN:
             found, score = rougher, rougher_score
-    return found
+    drifted = _drifted(geometry, residuals, best, found, start, variance) if drifts else None
+    return found if drifted is None else drifted
+
+
+def _drifted(
+    geometry: Geometry,
+    residuals: Matrix,
+    best: Callable[[Sequence[Scales]], Scales],
+    found: Scales,
+    start: Scales | None,
+    variance: float,
+) -> Scales | None:
+    """Return the scales with drift where that makes answers clearly more likely than any noise alone, else None."""
+    margin = max(_DRIFT_MARGIN / residuals.shape[1], _DRIFT_MARGIN_EACH)
+
+    def lead(drifting: Scales, still: Sequence[Scales]) -> float:
+        scores, _ = negative_log_likelihoods(geometry, residuals, [drifting, *still])
+        return float(scores[1:].min() - scores[0])
+
+    def levels(drifts: Sequence[float]) -> list[Scales]:
+        return [replace(found, noise=noise * found.noise, drift=drift * found.noise)
+                for noise in _NOISES for drift in drifts]  # fmt: skip
+
+    if start is None or start.drift == 0.0:
+        start = best(levels(_DRIFTS))
+        if lead(start, levels([0.0])) < _WORTH_TRYING * margin:
+            return None
+    drifting = _levelled(best, start)
+    if lead(drifting, [_levelled(best, scales) for scales in (replace(drifting, drift=0.0), found)]) < margin:
+        return None
+    unit = float(negative_log_likelihoods(geometry, residuals, [drifting])[1][0])
+    noise = max(drifting.noise, _LEAST_NOISE * variance / unit)
+    return replace(drifting, noise=noise, variance=noise * unit, drifting=drifting.drift * unit)
+
+
+def _levelled(best: Callable[[Sequence[Scales]], Scales], scales: Scales) -> Scales:
+    """Return likelier scales near these, with as much noise and drift as the answers show."""
+    drifts = (1.0,) if scales.drift == 0.0 else _NEAR_LEVELS
+    for _ in range(2):
+        scales = _refined(best, scales)
+        scales = best([replace(scales, noise=noise * scales.noise, drift=drift * scales.drift)
+                       for noise in _NEAR_LEVELS for drift in drifts])  # fmt: skip
+    return scales
 
 
 def _grid(kernel: Kernel, median: float, noise: float) -> list[Scales]:

@@ -7,7 +7,7 @@ with three scales gives the covariance of their answers under the response model
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 import numpy as np
@@ -30,7 +30,8 @@ class History:
     """Points (rows), mean answers (rows), how often each was asked, and the spread among repeated answers.
 
     ``spread`` sums the squared deviations of repeated answers, over ``freedom`` degrees of freedom per entry. Distances
-    are measured in ``sizes``, what a typical move of each decision is.
+    are measured in ``sizes``, what a typical move of each decision is. ``times`` counts the answers before each (the
+    mean for repeated ones; rows in the order of their answers unless told), ``now`` is the time of the next.
     """
 
     points: Matrix
@@ -39,6 +40,13 @@ class History:
     sizes: Vector
     spread: float = 0.0
     freedom: int = 0
+    times: Vector = field(default_factory=lambda: np.zeros(0))
+    now: int = 0
+
+    def __post_init__(self) -> None:
+        if self.times.size == 0:
+            object.__setattr__(self, "times", np.arange(self.count, dtype=np.float64))
+            object.__setattr__(self, "now", self.count)
 
     @property
     def count(self) -> int:
@@ -84,14 +92,18 @@ class History:
                 points=np.concatenate([self.points, x[None]]),
                 answers=np.concatenate([self.answers, y[None]]),
                 repeats=np.append(self.repeats, 1.0),
+                times=np.append(self.times, float(self.now)),
+                now=self.now + 1,
             )
-        answers, repeats = self.answers.copy(), self.repeats.copy()
+        answers, repeats, times = self.answers.copy(), self.repeats.copy(), self.times.copy()
         before = repeats[row]
         change = y - answers[row]
         repeats[row] = before + 1.0
         answers[row] += change / repeats[row]
+        times[row] += (self.now - times[row]) / repeats[row]
         spread = self.spread + float(np.einsum("i,i->", change, change)) * before / (before + 1.0)
-        return replace(self, answers=answers, repeats=repeats, spread=spread, freedom=self.freedom + y.size)
+        freedom, now = self.freedom + y.size, self.now + 1
+        return replace(self, answers=answers, repeats=repeats, spread=spread, freedom=freedom, times=times, now=now)
 
     def rises(self, centre: int) -> tuple[Vector, Vector]:
         """Return the mean squared change of the answers from row ``centre`` to every other, and their distances."""
@@ -119,9 +131,14 @@ class History:
 
     def replaced(self, row: int, y: Vector) -> History:
         """Return the history with another answer in one row: the one that was there was wrong."""
-        answers = self.answers.copy()
-        answers[row] = y
-        return replace(self, answers=answers)
+        answers, times = self.answers.copy(), self.times.copy()
+        answers[row], times[row] = y, self.now
+        return replace(self, answers=answers, times=times, now=self.now + 1)
+
+    def part(self, rows: Indices | Sequence[int]) -> History:
+        """Return the history of these rows alone."""
+        points, answers, repeats = self.points[rows], self.answers[rows], self.repeats[rows]
+        return replace(self, points=points, answers=answers, repeats=repeats, times=self.times[rows])
 
     def thinned(self, first: int, apart: float) -> History:
         """Return a part of the history, no two points of it closer than ``apart``, with row ``first`` as row 0."""
@@ -130,7 +147,7 @@ class History:
             offsets = np.abs(self.points[kept] - self.points[row]) / self.sizes
             if float(offsets.max(axis=1).min()) > apart:
                 kept.append(row)
-        return replace(self, points=self.points[kept], answers=self.answers[kept], repeats=self.repeats[kept])
+        return self.part(kept)
 
     def nearest(self, centre: int, limit: int) -> Indices:
         """Return the rows of the ``limit`` points nearest to row ``centre``, without it, oldest first."""
@@ -148,8 +165,7 @@ class History:
         if self.count <= limit:
             return self, centre
         rows = np.sort(np.append(self.nearest(centre, limit - 1), centre))
-        kept = replace(self, points=self.points[rows], answers=self.answers[rows], repeats=self.repeats[rows])
-        return kept, int(np.searchsorted(rows, centre))
+        return self.part(rows), int(np.searchsorted(rows, centre))
 
     def seen_from(self, centre: int, limit: int) -> tuple[Geometry, Matrix]:
         """Return the geometry of the ``limit`` points nearest to row ``centre``, and the slopes (y_j - y_c)/d_j."""
@@ -160,7 +176,9 @@ class History:
 def _seen_from(history: History, centre: int, limit: int) -> tuple[Geometry, Matrix]:
     rows = history.nearest(centre, limit)
     offsets = (history.points[rows] - history.points[centre]) / history.sizes
-    seen = geometry(offsets, history.repeats[rows], history.repeats[centre], history.sizes)
+    times = history.times[rows] - history.times[centre]
+    now = float(history.now - history.times[centre])
+    seen = geometry(offsets, history.repeats[rows], history.repeats[centre], history.sizes, times, now)
     return seen, (history.answers[rows] - history.answers[centre]) / seen.lengths[:, None]
 
 
@@ -174,7 +192,8 @@ class Scales:
     """Length, weight and noise of the process, fitted by marginal likelihood, and its kind of smoothness.
 
     All are relative to the linear part, whose slopes have unit variance before the common scale is profiled out.
-    ``variance`` is that of the noise in one entry of one answer, in the units of y.
+    ``variance`` is that of the noise in one entry of one answer, in the units of y. All answers drift together, a
+    random walk in time: ``drift`` is what its variance grows by from query to query, ``drifting`` in the units of y.
     """
 
     length: float = 1.0
@@ -182,13 +201,21 @@ class Scales:
     noise: float = 0.0
     kernel: Kernel = Kernel.KINKED
     variance: float = 0.0
+    drift: float = 0.0
+    drifting: float = 0.0
+
+    @property
+    def untold(self) -> float:
+        """Return the variance of what the answers before do not tell of an entry of the next one: noise, and drift."""
+        return self.variance + self.drifting
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Geometry:
     """Offsets x_j - c from the centre in units of ``sizes``, their lengths d_j, unit rows s_j and pairwise distances.
 
-    ``shares`` is 1/(number of answers averaged) at each point, ``centre_share`` the same at the centre.
+    ``shares`` is 1/(number of answers averaged) at each point, ``centre_share`` the same at the centre. ``times`` are
+    those of the answers, and ``now`` of the next, after that of the centre.
     """
 
     offsets: Matrix
@@ -199,6 +226,8 @@ class Geometry:
     shares: Vector
     centre_share: float
     sizes: Vector
+    times: Vector
+    now: float
 
     @property
     def count(self) -> int:
@@ -228,17 +257,35 @@ class Geometry:
                 row[...] = self.gram
             if scales.noise > 0.0:
                 row += (scales.noise * self.centre_share) / between
+            if scales.drift > 0.0:
+                row += scales.drift * walked(self.times[:, None], self.times) / between
             diagonal = np.einsum("ii->i", row)
             diagonal += scales.noise * self.shares / d**2 + _JITTER + 1e-14 * (size / d) ** 2
         return K
 
 
-def geometry(offsets: Matrix, repeats: Vector, centre_repeats: float, sizes: Vector) -> Geometry:
-    """Measure points, none of them the centre, by their offsets from it."""
+def walked(times: Vector, others: Vector) -> Matrix:
+    """Return the covariance of a random walk of unit steps between two times, from where it is at time 0."""
+    shared: Matrix = 0.5 * (np.abs(times) + np.abs(others) - np.abs(times - others))
+    return shared
+
+
+def geometry(
+    offsets: Matrix,
+    repeats: Vector,
+    centre_repeats: float,
+    sizes: Vector,
+    times: Vector | None = None,
+    now: float = 0.0,
+) -> Geometry:
+    """Measure points, none of them the centre, by their offsets from it; without ``times`` all are told at once."""
     lengths = np.sqrt(np.einsum("ij,ij->i", offsets, offsets))
     units = offsets / lengths[:, None]
     gram = units @ units.T
     squared = lengths[:, None] ** 2 + lengths**2 - 2.0 * gram * (lengths[:, None] * lengths)
     np.maximum(squared, 0.0, out=squared)
     np.fill_diagonal(squared, 0.0)
-    return Geometry(offsets, lengths, units, gram, np.sqrt(squared), 1.0 / repeats, 1.0 / centre_repeats, sizes)
+    times = np.zeros(lengths.size) if times is None else times
+    return Geometry(
+        offsets, lengths, units, gram, np.sqrt(squared), 1.0 / repeats, 1.0 / centre_repeats, sizes, times, now
+    )

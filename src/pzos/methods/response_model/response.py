@@ -3,9 +3,10 @@
     M(x) = y_c + nz sum_j A_j + B (x - c) + t^2 sum_j A_j P(x - c, x_j - c)
 
 with A = K^-1 (R - S B_p') row by row divided by d_j, B = B_p + sum_j A_j (x_j - c)', K the covariance of the geometry
-and P that of the process (:mod:`pzos.methods.response_model.kernels`). The weights of the answers are shared by all
-entries of y, so every linear law A y = b that the answers obey, the model obeys too. No matrix of size d_y by d_x is
-formed: memory is O(points (d_x + d_y)).
+and P that of the process (:mod:`pzos.methods.response_model.kernels`). Where answers drift M is the response by now: a
+constant more, dr sum_j A_j w_j with w_j the covariance of the random walk by now and at x_j. The weights of the answers
+are shared by all entries of y, so every linear law A y = b that the answers obey, the model obeys too. No matrix of
+size d_y by d_x is formed: memory is O(points (d_x + d_y)).
 """
 
 from __future__ import annotations
@@ -102,7 +103,7 @@ class ResponseModel:
         """Return the root mean square, over the entries of y, of how far an answer at x may lie from M(x)."""
         if self.variances.size == 0:
             return float("inf")
-        return float(np.sqrt(max(self.spread(x)[0], 0.0) * np.mean(self.variances) + self.scales.variance))
+        return float(np.sqrt(max(self.spread(x)[0], 0.0) * np.mean(self.variances) + self.scales.untold))
 
     def response_and_pull(self, x: Vector) -> tuple[Vector, Pull]:
         """Return the clipped M(x), and the map g -> (dM/dx)' g there."""

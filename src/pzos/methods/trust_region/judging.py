@@ -308,7 +308,9 @@ def findings(state: RegionState) -> str:
     history, winner = state.history, state.contest.winner
     leading = state.leading(winner)
     said = ["no structure shows in the answers" if winner is Shape.FREE else f"{winner.value} show in the answers"]
-    if state.exact is False:
+    if state.exact is False and state.drifting > 0.0:
+        said.append(f"the followers drift, from one query to the next by about {np.sqrt(state.drifting):.2g}")
+    elif state.exact is False:
         said.append(f"the followers are noisy, one answer is off by about {np.sqrt(state.variance):.2g}")
     elif state.jumps > 0.0:
         said.append(f"answers jump or contradict each other by about {np.sqrt(12.0 * state.variance):.2g}")

@@ -81,9 +81,7 @@ def _compared(task: Task, state: RegionState, points: int | None) -> RegionState
     nearest = [int(row) for row in np.argsort(offsets, kind="stable")[1 : _LEFT_OUT + 1]]
     for row in reversed(nearest):
         others = np.delete(np.arange(history.count), row)
-        part = replace(
-            history, points=history.points[others], answers=history.answers[others], repeats=history.repeats[others]
-        )
+        part = history.part(others)
         centre = int(np.searchsorted(others, state.centre))
         fit = fitter(task, state, points, part).fit
         x, y = history.points[row], history.answers[row]
@@ -104,4 +102,4 @@ def _apart(history: History, centre: int) -> History:
         apart = np.linalg.norm(offsets[kept] - offsets[row], axis=1).min()
         if apart > _CLUSTERED * distances[row]:
             kept.append(int(row))
-    return replace(history, points=history.points[kept], answers=history.answers[kept], repeats=history.repeats[kept])
+    return history.part(kept)

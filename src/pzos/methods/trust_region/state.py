@@ -292,7 +292,15 @@ class RegionState:
         if not self.rough:
             return 0.0
         leading = self.leading(self.contest.winner)
+        if leading is not None and leading.drifting > 0.0:  # what repeated answers differ by is drift for the most part
+            return leading.untold
         return self.least_variance if leading is None else max(leading.variance, self.least_variance)
+
+    @property
+    def drifting(self) -> float:
+        """Return the variance by which one entry drifts from one query to the next; 0 where nothing says so."""
+        leading = self.leading(self.contest.winner)
+        return 0.0 if leading is None else leading.drifting
 
     @property
     def least_variance(self) -> float:
@@ -439,7 +447,8 @@ def retuned(task: Task, state: RegionState, points: int | None) -> RegionState:
     scales = dict(state.scales)
     for shape in dict.fromkeys((*state.contest.running, Shape.FREE)):
         start = () if history.count <= _GRID_UP_TO else scales.get(shape, ())
-        scales[shape] = fit.tune(history, state.centre, shape, start, state.least_variance, state.priors.get(shape))
+        least, prior, drifts = state.least_variance, state.priors.get(shape), state.exact is False
+        scales[shape] = fit.tune(history, state.centre, shape, start, least, prior, drifts)
     if contradicted and history.count > task.known.dimension:
         least = _BLUR**2 * float(np.mean(np.var(history.answers, axis=0)))
         blurred = fit.tune(history, state.centre, Shape.FREE, (), least, None)
