@@ -239,3 +239,21 @@ def test_answers_that_a_law_holds_at_their_bound_are_taken_as_they_are():
 
     (chosen, plain), _ = censored(shared, np.array([1.0, -2.0, 3.0, -1.0, 2.0]))
     np.testing.assert_array_equal(chosen.weights, plain.weights)
+
+
+def test_entries_that_repeat_themselves_are_passed_through_where_others_are_noisy():
+    rng = np.random.default_rng(0)
+    A, points = rng.standard_normal((3, 4)), rng.uniform(-1.0, 1.0, (15, 4))
+    noise = 0.1 * rng.standard_normal((20, 3)) * [1.0, 0.0, 0.0]
+    history = first(points[0], np.sin(A @ points[0]))
+    for x, off in zip([*points[1:], *points[:5]], noise[1:], strict=True):  # the first five once more
+        history = history.append(x, np.sin(A @ x) + off)
+    assert history.noisy.tolist() == [True, False, False]
+    assert history.variance == pytest.approx(float(history.spread[0]) / 5)
+    made = fitter(3, -np.inf)
+    (scales, *_) = made.tune(history, 0, Shape.FREE, (), history.variance)
+    assert scales.variance == history.variance
+    model = made.fit(history, 0, Shape.FREE, scales)
+    missed = np.abs([model.predict(x) - y for x, y in zip(history.points, history.answers, strict=True)]).max(axis=0)
+    assert missed[0] > 1e-2
+    assert missed[1:].max() < 1e-5

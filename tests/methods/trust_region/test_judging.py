@@ -264,3 +264,11 @@ def test_under_noise_looks_far_away_that_find_nothing_leave_the_trust_radius_alo
 def test_a_decision_that_moves_no_answer_is_not_taken_for_a_wrong_answer(seed):
     result = solved(lambda x: smooth(np.array([*x[:3], 0.0])), 60, domain=pzos.Box(-3.0, 3.0), seed=seed)
     assert "proved wrong" not in result.explanation
+
+
+def test_noise_in_one_entry_is_that_of_one_entry():
+    draw = np.random.default_rng(0)
+    result = solved(lambda x: smooth(x) + 0.02 * draw.standard_normal() * np.eye(5)[2], 60)
+    assert "the followers are noisy in 1 of 5 entries" in result.explanation
+    least = true_cost(solved(smooth, 60).best_x)
+    assert true_cost(result.best_x) - least < 0.03 * (true_cost(np.zeros(4)) - least)

@@ -15,7 +15,7 @@ from scipy.linalg.lapack import dtrtrs
 
 from pzos.base.types import Matrix, Vector
 from pzos.methods.response_model.bounds import Bounds, ConservedSum, beyond, imputed, precision_of
-from pzos.methods.response_model.history import Geometry, History, Scales, walked
+from pzos.methods.response_model.history import Flags, Geometry, History, Scales, walked
 from pzos.methods.response_model.kernels import Kernel
 from pzos.methods.response_model.prior import LinearPrior, fit_conserving, fit_own
 from pzos.methods.response_model.response import ResponseModel
@@ -123,17 +123,18 @@ class Fitter:
             latent = self._latent(prior, sample, precision_of(sample.factor)) if kinked else sample
         else:
             prior, latent = self._prior(shape, sample, start)
-        residuals = latent.residuals(prior)
-        weights = cho_solve((sample.factor, True), residuals, check_finite=False)
-        variances = np.einsum("ij,ij->j", residuals, weights) / seen.count
-        weights /= seen.lengths[:, None]
-        base = latent.answer
-        if scales.noise > 0.0:
-            base = base + scales.noise * seen.centre_share * weights.sum(axis=0)
-        if scales.drift > 0.0:
-            base = base + scales.drift * walked(seen.times, np.array(seen.now)) @ weights
+        weights, variances, base = _weights(latent, prior, scales)
+        noisy = np.ones(answer.size) if scales.noise == 0.0 else history.noisy.astype(np.float64)
+        if not noisy.all():  # entries that repeat themselves are passed through
+            still = replace(scales, noise=0.0, drift=0.0)
+            exact = _weights(replace(latent, factor=_factor(seen, still)), prior, still)
+            weights, variances, base = (
+                np.where(noisy, *both) for both in zip((weights, variances, base), exact, strict=True)
+            )
         bounds = self._bounds(prior, answer)
-        return ResponseModel(point, base, seen, weights, scales, prior, bounds, kinked, variances, sample.factor)
+        return ResponseModel(
+            point, base, seen, weights, scales, prior, bounds, kinked, variances, sample.factor, noisy=noisy
+        )
 
     def tune(
         self,
@@ -154,6 +155,8 @@ class Fitter:
         if shape is Shape.FREE:
             if start:
                 slopes = self._censored(_Sample(seen, history.answers[centre], slopes, _factor(seen, start[0]))).slopes
+            if variance > 0.0 and not history.noisy.all():
+                return _fit_apart(seen, slopes, start, variance, history.noisy, drifts)
             if self.sketch is not None:
                 size = np.sqrt(np.einsum("ij,ij->j", slopes, slopes))
                 slopes = (slopes / np.where(size > 0.0, size, 1.0)) @ self.sketch
@@ -250,6 +253,20 @@ class Fitter:
         return replace(self.bounds, law=law)
 
 
+def _weights(sample: _Sample, prior: LinearPrior, scales: Scales) -> tuple[Matrix, Vector, Vector]:
+    """Return the weights of the answers, the variance of a unit slope in each entry, and the response at the centre."""
+    seen, residuals = sample.seen, sample.residuals(prior)
+    weights = cho_solve((sample.factor, True), residuals, check_finite=False)
+    variances = np.einsum("ij,ij->j", residuals, weights) / seen.count
+    weights /= seen.lengths[:, None]
+    base = sample.answer
+    if scales.noise > 0.0:
+        base = base + scales.noise * seen.centre_share * weights.sum(axis=0)
+    if scales.drift > 0.0:
+        base = base + scales.drift * walked(seen.times, np.array(seen.now)) @ weights
+    return weights, variances, base
+
+
 def _factor(seen: Geometry, scales: Scales) -> Matrix:
     """Return the Cholesky factor of K, with more jitter where rounding made K indefinite."""
     covariance = seen.covariance(scales)
@@ -331,6 +348,28 @@ def fit_kernels(
     scores, _ = negative_log_likelihoods(geometry, residuals, list(found.values()), apart)
     scores += [0.0 if kernel is Kernel.KINKED else _MARGIN for kernel in found]
     return tuple(found[kernels[int(row)]] for row in np.argsort(scores, kind="stable"))
+
+
+def _fit_apart(
+    geometry: Geometry, slopes: Matrix, start: Sequence[Scales], variance: float, noisy: Flags, drifts: bool
+) -> tuple[Scales, ...]:
+    """Return the scales of the entries without noise, which tell most, with the noise that the others have.
+
+    Where those drift, that is what tells noise from the rest, and their own scales are returned.
+    """
+    disturbed = slopes[:, noisy]
+    if drifts:
+        own = fit_kernels(geometry, disturbed, start, variance, _UNDER_NOISE, drifts=True)
+        if own[0].drift > 0.0:
+            return own
+    still = [replace(scales, noise=0.0, variance=0.0, drift=0.0, drifting=0.0) for scales in start]
+    found = fit_kernels(geometry, slopes[:, ~noisy], still, 0.0, tuple(Kernel))
+    noise = variance / max(float(np.mean(disturbed**2)), 1e-300)
+    _, units = negative_log_likelihoods(geometry, disturbed, [replace(each, noise=noise) for each in found])
+    return tuple(
+        replace(each, noise=variance / float(unit), variance=variance)
+        for each, unit in zip(found, np.maximum(units, 1e-300), strict=True)
+    )
 
 
 def fit_scales(

@@ -20,16 +20,19 @@ _JITTER = 1e-8
 #: Jumps are looked for in so many of the latest answers, and of their entries.
 _RECENT = 64
 _ROUNDING = 1e-9
+#: Of the mean spread of repeated answers: an entry with less repeats itself.
+_REPEATED = 1e-6
 
 
 Indices = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class History:
     """Points (rows), mean answers (rows), how often each was asked, and the spread among repeated answers.
 
-    ``spread`` sums the squared deviations of repeated answers, over ``freedom`` degrees of freedom per entry. Distances
+    ``spread`` sums the squared deviations of repeated answers, entry by entry, over ``freedom`` repeats. Distances
     are measured in ``sizes``, what a typical move of each decision is. ``times`` counts the answers before each (the
     mean for repeated ones; rows in the order of their answers unless told), ``now`` is the time of the next.
     """
@@ -38,12 +41,14 @@ class History:
     answers: Matrix
     repeats: Vector
     sizes: Vector
-    spread: float = 0.0
+    spread: Vector = field(default_factory=lambda: np.zeros(0))
     freedom: int = 0
     times: Vector = field(default_factory=lambda: np.zeros(0))
     now: int = 0
 
     def __post_init__(self) -> None:
+        if self.spread.size == 0:
+            object.__setattr__(self, "spread", np.zeros(self.answers.shape[1]))
         if self.times.size == 0:
             object.__setattr__(self, "times", np.arange(self.count, dtype=np.float64))
             object.__setattr__(self, "now", self.count)
@@ -55,8 +60,14 @@ class History:
 
     @property
     def variance(self) -> float:
-        """Return the variance of one entry of one answer, from repeated queries; NaN without any."""
-        return self.spread / self.freedom if self.freedom else float("nan")
+        """Return the variance of one entry of one answer that has noise, from repeated queries; NaN without any."""
+        return float(self.spread[self.noisy].mean()) / self.freedom if self.freedom else float("nan")
+
+    @property
+    def noisy(self) -> Flags:
+        """Tell which entries have noise, if any have: those that never differed where others did have none."""
+        noisy: Flags = self.spread >= _REPEATED * self.spread.mean()
+        return noisy
 
     def jumpiness(self) -> float:
         """Return the variance of one entry within the steps in which answers move, 0 where they move freely.
@@ -101,8 +112,8 @@ class History:
         repeats[row] = before + 1.0
         answers[row] += change / repeats[row]
         times[row] += (self.now - times[row]) / repeats[row]
-        spread = self.spread + float(np.einsum("i,i->", change, change)) * before / (before + 1.0)
-        freedom, now = self.freedom + y.size, self.now + 1
+        spread = self.spread + change * change * (before / (before + 1.0))
+        freedom, now = self.freedom + 1, self.now + 1
         return replace(self, answers=answers, repeats=repeats, spread=spread, freedom=freedom, times=times, now=now)
 
     def rises(self, centre: int) -> tuple[Vector, Vector]:

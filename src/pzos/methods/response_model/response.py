@@ -54,7 +54,7 @@ class ResponseModel:
     """M around a centre; ``predict`` is M itself, ``clipped`` M within the bounds of the answers.
 
     ``variances`` are those of a unit slope in each entry of y, by which the spread is measured; ``factor`` is that of
-    the covariance K of the answers.
+    the covariance K of the answers, ``noisy`` is 1 for the entries of y that have noise, if any have, and else 0.
     """
 
     centre: Vector
@@ -67,6 +67,7 @@ class ResponseModel:
     kinked: bool = False
     variances: Vector = field(default_factory=lambda: _NONE)
     factor: Matrix | None = field(default=None, repr=False)
+    noisy: Vector = field(default_factory=lambda: _NONE, repr=False)
     anchored: Vector = field(init=False, repr=False)
     squares: Vector = field(init=False, repr=False)
 
@@ -103,7 +104,8 @@ class ResponseModel:
         """Return the root mean square, over the entries of y, of how far an answer at x may lie from M(x)."""
         if self.variances.size == 0:
             return float("inf")
-        return float(np.sqrt(max(self.spread(x)[0], 0.0) * np.mean(self.variances) + self.scales.untold))
+        untold = self.scales.untold * float(self.noisy.mean())
+        return float(np.sqrt(max(self.spread(x)[0], 0.0) * np.mean(self.variances) + untold))
 
     def response_and_pull(self, x: Vector) -> tuple[Vector, Pull]:
         """Return the clipped M(x), and the map g -> (dM/dx)' g there."""

@@ -79,7 +79,7 @@ def judged(task: Task, state: RegionState, plan: TrialPlan, told: Told, points: 
 def _compared(task: Task, state: RegionState, plan: TrialPlan, x: Vector, y: Vector) -> RegionState:
     """Tell the contest how well each structure foresaw the answer; at a trial, what its error means for f as well."""
     change = float(np.linalg.norm(y - state.past.answers[state.centre]))
-    if state.past.count < 2 or change <= 4.0 * np.sqrt(state.variance * y.size):  # else noise would be the judge
+    if state.past.count < 2 or change <= 4.0 * state.noise_of_answer:  # else noise would be the judge
         return state
     missed = {shape: float(np.linalg.norm(guess - y)) / change for shape, guess in plan.predictions.items()}
     if plan.kind is Kind.TRIAL and len(missed) > 1:
@@ -221,7 +221,8 @@ def _judged_noisy(task: Task, state: RegionState, plan: TrialPlan, told: Told, p
     here = _where_defined(leader, state.x, model.clipped(state.x), state.past.answers[state.centre])
     centre, trial = sign * here.value, sign * _where_defined(leader, x, model.clipped(x), y).value
     sigma = float(np.sqrt(state.variance))
-    noise = sigma * float(np.sqrt(dot(here.grad_y, here.grad_y)))  # of F, to first order
+    pull = np.where(state.past.noisy, here.grad_y, 0.0)
+    noise = sigma * float(np.sqrt(dot(pull, pull)))  # of F, to first order
     slack, slope = 0.5 * noise, state.past.steepness(state.centre, state.variance)
     # Below this radius the answers change by less than the noise, or hardly ever jump.
     told_apart = (4.0 if state.jumps > 0.0 else 1.0) * sigma
@@ -311,7 +312,9 @@ def findings(state: RegionState) -> str:
     if state.exact is False and state.drifting > 0.0:
         said.append(f"the followers drift, from one query to the next by about {np.sqrt(state.drifting):.2g}")
     elif state.exact is False:
-        said.append(f"the followers are noisy, one answer is off by about {np.sqrt(state.variance):.2g}")
+        noisy = int(np.count_nonzero(history.noisy))
+        some = "" if noisy == history.noisy.size else f" in {noisy} of {history.noisy.size} entries"
+        said.append(f"the followers are noisy{some}, one answer is off by about {np.sqrt(state.variance):.2g}")
     elif state.jumps > 0.0:
         said.append(f"answers jump or contradict each other by about {np.sqrt(12.0 * state.variance):.2g}")
     else:

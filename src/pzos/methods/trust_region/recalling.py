@@ -86,7 +86,7 @@ def _compared(task: Task, state: RegionState, points: int | None) -> RegionState
         fit = fitter(task, state, points, part).fit
         x, y = history.points[row], history.answers[row]
         change = float(np.linalg.norm(y - history.answers[state.centre]))
-        if change <= 4.0 * np.sqrt(state.variance * y.size):
+        if change <= 4.0 * state.noise_of_answer:
             continue
         guesses = {shape: fit(part, centre, shape, state.leading(shape)).clipped(x) for shape in contest.shapes}
         contest = contest.observe({s: float(np.linalg.norm(guess - y)) / change for s, guess in guesses.items()})

@@ -297,6 +297,11 @@ class RegionState:
         return self.least_variance if leading is None else max(leading.variance, self.least_variance)
 
     @property
+    def noise_of_answer(self) -> float:
+        """Return the deviation of a whole answer from what it would be without noise or jumps."""
+        return float(np.sqrt(self.variance * np.count_nonzero(self.past.noisy)))
+
+    @property
     def drifting(self) -> float:
         """Return the variance by which one entry drifts from one query to the next; 0 where nothing says so."""
         leading = self.leading(self.contest.winner)
