@@ -47,6 +47,12 @@ def test_neighbours_differ_by_one_step_in_one_entry_inside():
     np.testing.assert_allclose(around - x, [[0.5, 0, 0], [-0.5, 0, 0], [0, 0, -1.0]])
 
 
+def test_where_a_sum_is_fixed_neighbours_move_one_entry_up_and_another_down():
+    grid, x = Grid(np.ones(3)), np.array([4.0, 1.0, 0.0])
+    around = {tuple(move - x) for move in grid.neighbours(x, pzos.Simplex(5.0))}
+    assert around == {(-1, 1, 0), (1, -1, 0), (-1, 0, 1), (0, -1, 1)}
+
+
 def test_free_entries_follow_where_a_sum_is_kept():
     grid = Grid(np.array([0.25, 0.25, 0.0]))
     near = grid.nearest(np.array([0.3, 0.3, 0.4]), pzos.Simplex(1.0))

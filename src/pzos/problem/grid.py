@@ -72,15 +72,21 @@ class Grid:
         return None
 
     def neighbours(self, x: Vector, domain: Domain) -> Iterator[Vector]:
-        """Yield the points of the set one step from x in one entry; where x is on no grid, from the nearest that is."""
+        """Yield the points of the set one step from x in one entry; where x is on no grid, from the nearest that is.
+
+        Where every single step leaves the set, as it does where the sum is fixed, one entry steps up and another down.
+        """
         base = self.nearest(x, domain)
         if base is None:
             return
         if (base != x).any():
             yield base
-        for move in self._moves(base, (-np.inf, np.inf)):
-            if domain.contains(move, _ROUNDING):
-                yield move
+        moves = [*self._moves(base, (-np.inf, np.inf))]
+        inside = [move for move in moves if domain.contains(move, _ROUNDING)]
+        if not inside and x.size <= _FEW:
+            pairs = {pair.tobytes(): pair for one in moves for pair in self._moves(one, (-np.inf, np.inf))}
+            inside = [pair for pair in pairs.values() if (pair != base).any() and domain.contains(pair, _ROUNDING)]
+        yield from inside
 
     def _moves(self, x: Vector, bounds: tuple[Vector | float, Vector | float]) -> Iterator[Vector]:
         for entry in np.flatnonzero(self.steps):

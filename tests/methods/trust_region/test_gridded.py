@@ -86,6 +86,17 @@ def test_whole_numbers_with_few_choices_end_when_every_neighbour_is_told():
     assert result.value == pytest.approx(best_on(1.0, pzos.Box(-1.0, 1.0)))
 
 
+def test_shares_of_a_fixed_sum_end_when_every_exchange_is_told():
+    """No single step stays in the set, which was once taken for the end after two queries."""
+    best = np.array([1.0, 3.0, 3.0, 1.0])
+    leader = pzos.leader_from_functions(
+        lambda x, y: float(y @ y), lambda x, y: np.zeros(4), lambda x, y: 2.0 * y, name="distance"
+    )
+    problem = pzos.Problem(leader, lambda x: np.array(x) - best, [8.0, 0.0, 0.0, 0.0], pzos.Simplex(8.0), grid=1.0)
+    result = pzos.solve(problem, queries=60, seed=0, progress=False, certificate=False)
+    np.testing.assert_array_equal(result.best_x, best)
+
+
 def test_the_certificate_says_what_stationarity_is_on_a_grid():
     result, asked = played(0.25, pzos.Box(-1.0, 1.0))
     certificate = result.certificate
