@@ -34,7 +34,7 @@ def run(args: argparse.Namespace) -> int:
     sys.stdout.write(versions((*PEERS, *dict.fromkeys(family.package for family in here if family.package))) + "\n")
     store = Store(out, Run)
     for method in methods if args.fresh else ():
-        store.drop(method)
+        store.drop(method, [family.name for family in here])
     instances = max((f.instances for f in here), default=0) if args.instances is None else args.instances
     queries = BUDGETS[-1] if args.queries is None else args.queries
     jobs = plan(here, methods, instances=instances, queries=queries, limit=args.limit, starts=args.starts)

@@ -29,7 +29,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     games.add_argument("--noise", type=float, default=0.0, help="relative noise on every entry of y*, e.g. 0.01")
     real = parser.add_argument_group("only --suite real (runs that are in --out already are not made again)")
     real.add_argument("--list", action="store_true", help="say which families there are, and why one is left out")
-    real.add_argument("--fresh", action="store_true", help="forget the stored runs of the chosen methods first")
+    real.add_argument(
+        "--fresh", action="store_true", help="forget the stored runs of the chosen methods on the chosen families first"
+    )
     real.add_argument("--limit", type=int, default=600, help="seconds of wall time per run (0: none)")
     real.add_argument("--freeze", type=Path, help="the folder docs: put table and pictures there, by family")
     real.add_argument("--starts", type=int, default=0, help="also search the best value from so many starts")

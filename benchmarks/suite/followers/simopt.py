@@ -115,7 +115,7 @@ def park(seed: int) -> pzos.Problem:
                         grid=pzos.whole())  # fmt: skip
 
 
-_family = partial(Family, package="simopt", extra="suite-simopt", kept=False)
+_family = partial(Family, package="simopt", extra="suite-simopt")
 FAMILIES = [
     _family("simopt-activities", make=activities, kind="noise", judged_by=16,
             about="crash the 13 tasks of a project (SAN-1)",

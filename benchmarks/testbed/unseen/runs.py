@@ -6,7 +6,7 @@ import importlib
 import json
 import signal
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -197,9 +197,12 @@ class Store:
         with path.open("a", encoding="utf-8") as file:
             file.write(("\n" if torn else "") + json.dumps(asdict(made)) + "\n")
 
-    def drop(self, method: str) -> None:
-        """Forget the runs of one method."""
+    def drop(self, method: str, families: Collection[str] | None = None) -> None:
+        """Forget the runs of one method, on these families or on all."""
+        kept = [] if families is None else [run for run in self.read([method]).values() if run.family not in families]
         (self.folder / f"{method}.jsonl").unlink(missing_ok=True)
+        for run in kept:
+            self.keep(run)
 
 
 def make_all(jobs: Sequence[Job], workers: int = 1) -> Iterator[Run]:

@@ -175,6 +175,10 @@ def test_runs_are_kept_line_by_line_and_half_a_line_is_made_again(tmp_path):
     store.keep(other)
     assert store.read(["default"]) == {made.key: made, other.key: other}
     assert store.read(["pycma"]) == {}
+    elsewhere = Run("step-5", 0, "default", 5, [4.0])
+    store.keep(elsewhere)
+    store.drop("default", ["sine-5"])
+    assert store.read() == {elsewhere.key: elsewhere}
     store.drop("default")
     assert store.read() == {}
 
