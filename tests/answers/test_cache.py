@@ -70,6 +70,16 @@ def test_noise_has_an_address_and_so_has_its_answer(tmp_path: Path) -> None:
     assert len(calls) == before
 
 
+@pytest.mark.parametrize("kind", [np.random.PCG64, np.random.Philox, np.random.SFC64, np.random.MT19937])
+def test_every_draw_of_any_generator_is_told_apart(tmp_path: Path, kind: Any) -> None:
+    """The state of PCG64, NumPy's default, is two numbers of 128 bits, which no array of NumPy's holds."""
+    cached = Cached(pzos.seeded(lambda x, draw: x + draw.random()), tmp_path / "answers.cache", name="draws")
+    for seed in range(30):
+        made = cached.respond(np.zeros(1), np.random.Generator(kind(seed)))
+        assert made == np.random.Generator(kind(seed)).random()
+        assert cached.respond(np.zeros(1), np.random.Generator(kind(seed))).y == made  # out of the file
+
+
 def test_batched_followers_are_looked_up_by_the_batch(tmp_path: Path) -> None:
     shapes: list[int] = []
 

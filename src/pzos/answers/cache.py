@@ -195,4 +195,9 @@ def _address(generator: Generator | None) -> bytes:
     if generator is None:
         return b""
     state: Any = generator.bit_generator.state["state"]
-    return b"".join(np.asarray(state[part]).tobytes() for part in sorted(state))
+    return b"".join(_bits(state[part]) for part in sorted(state))
+
+
+def _bits(part: Any) -> bytes:
+    """Return a part of a generator's state as bytes: an array, or a whole number of up to 128 bits (PCG64)."""
+    return part.to_bytes(16, "little") if isinstance(part, int) else np.asarray(part).tobytes()
