@@ -57,10 +57,10 @@ _GALLERY = (
     "pzos_against_zos", "memory", "structure", "imperfect_model", "noisy_follower", "failing_follower",
     "goldstein_one", "goldstein_two", "certificate", "cournot", "variational_inequality", "routing_tolls",
     "city_tolls", "simulator", "power_bids", "simulated_city", "intervention_budget", "day_ahead_bids",
-    "project_tasks", "bilevel_classic",
+    "project_tasks", "bilevel_classic", "bridge_tolls", "sumo_tolls",
 )  # fmt: skip
 #: Simulators that `make docs` does not install: an example that imports one is shown, and run where it is there.
-_SIMULATORS = re.compile(r"^(?:import|from) (pandapower|pypsa|uxsim|unsim|simopt|starsim|mesa)\b", re.MULTILINE)
+_SIMULATORS = re.compile(r"^(?:import|from) (pandapower|pypsa|uxsim|unsim|libsumo|simopt|starsim|mesa)\b", re.MULTILINE)
 
 
 def reading_order(file: str) -> int:

@@ -74,7 +74,7 @@ def test_page(page: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("example", EXAMPLES, ids=named)
 def test_example(example: Path, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib", reason="needs the extra 'plot'")
-    for module in ("uxsim", "libsumo", "pandapower", "pypsa", "simopt", "starsim"):
+    for module in ("uxsim", "unsim", "libsumo", "pandapower", "pypsa", "simopt", "starsim"):
         if f"import {module}" in example.read_text(encoding="utf-8"):
             pytest.importorskip(module, reason=f"needs {module}")
     assert complaint(tmp_path, [str(example)]) == ""
