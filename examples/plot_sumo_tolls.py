@@ -14,7 +14,8 @@ With SUMO 1.28 this page printed (vehicle minutes on eight seeds that no method 
     optimised               12,548  (102)
     a toll for each road gains 133 (59) over one for all
 
-Nearly all of the gain is in having tolls at all. A net and routes of your own are read by ``SumoSimulator.from_files("city.net.xml", "city.rou.xml", edges)``.
+Nearly all of the gain is in having tolls at all. A net and routes of your own are read by
+``SumoSimulator.from_files("city.net.xml", "city.rou.xml", edges)``.
 """
 
 import libsumo
