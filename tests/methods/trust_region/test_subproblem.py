@@ -4,7 +4,15 @@ import numpy as np
 import pytest
 
 import pzos
-from pzos.methods.trust_region.subproblem import Region, bounds_of, first_radius, minimise, on_model, typical_sizes
+from pzos.methods.trust_region.subproblem import (
+    Region,
+    bounds_of,
+    first_radius,
+    half_width,
+    minimise,
+    on_model,
+    typical_sizes,
+)
 from pzos.problem.projections import project_near
 from pzos.problem.sets import Ball, Box, Nonnegative, Simplex, Whole
 
@@ -135,6 +143,12 @@ def test_without_a_minimiser_the_size_of_x0_and_the_set_decide():
 
 
 CUT = pzos.Polyhedron(A=[[1.0, 1.0, 1.0]], b=[0.5])
+
+
+def test_the_width_of_a_set_does_not_depend_on_the_order_of_decisions():
+    """From a corner of a simplex it was measured along the first decision alone."""
+    for corner in np.eye(4):
+        assert half_width(Simplex(8.0), 8.0 * corner, np.ones(4)) == pytest.approx(4.0)
 
 
 @pytest.mark.parametrize(

@@ -30,6 +30,8 @@ _PROJECTED, _WORST_OF = 4, 6
 _MOST_MEASURED = 2000
 #: Up to this many decisions a polyhedron goes to SLSQP, whose steps cost their third power.
 _MOST_BY_SLSQP = 60
+#: Axes along which the width of a set is looked for that is known by its projection alone.
+_AXES = 40
 
 
 class Pullable(Protocol):
@@ -282,7 +284,7 @@ def half_width(domain: Domain, x0: Vector, sizes: Vector) -> float:
         # The set is seen through its projection: how far do two opposite long moves stay apart?
         reach = 1e6 * max(1.0, float(np.abs(x0).max()))
         there, back = domain.project(x0 + reach), domain.project(x0 - reach)
-        along = domain.project(x0 + reach * np.eye(1, x0.size)[0])
+        along = [domain.project(x0 + reach * axis) for axis in np.eye(min(x0.size, _AXES), x0.size)]
         width = max(float(np.abs(there - back).max()), float(np.abs(along - x0).max()))
     else:
         width = float(np.max((bounds[1] - bounds[0]) / sizes))
