@@ -12,8 +12,8 @@ With UNsim 0.13 this page printed (vehicle hours)::
 
     no tolls                                 690
     one toll, the best of 100 to 500 s       524
-    pzos, 60 queries: 279 and 179 s          462
-    the same, for the half hour of the peak  434
+    pzos, 60 queries: 279 and 180 s          461
+    the same, for the half hour of the peak  432
 """
 
 import jax
