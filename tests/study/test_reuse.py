@@ -133,7 +133,8 @@ def test_noise_in_the_table_is_believed() -> None:
     state: Any = study.state
     assert state.exact is False
     assert state.past.count == 2
-    assert state.past.freedom == 6
+    assert state.past.freedom == 1
+    assert state.past.variance == pytest.approx(0.005)
 
 
 def test_a_cost_undefined_at_some_known_points_begins_at_others() -> None:
