@@ -260,6 +260,20 @@ def test_under_noise_looks_far_away_that_find_nothing_leave_the_trust_radius_alo
     assert max(in_vain) < 2.0  # noise alone may raise the least radius a little
 
 
+def test_under_noise_the_radius_grows_after_steps_at_its_edge_that_promise_less_than_the_noise():
+    solver = CompositeTrustRegion(noisy=True, radius=0.3)
+    task = Task(pzos.Problem(cost(), smooth, np.full(4, 2.0)).known(), Keys(0))
+    draw, state, grew = np.random.default_rng(1), solver.init(task), []
+    for _ in range(40):
+        plan = solver.ask(task, state)
+        after, _ = solver.tell(task, state, plan, (smooth(plan.points[0]) + 0.01 * draw.standard_normal(5),))
+        if plan.kind is Kind.TRIAL and plan.move.predicted <= after.slack and plan.move.size > 0.99 * state.radius:
+            grew.append(after.radius / state.radius)
+        state = after
+    assert grew
+    assert grew == [2.0] * len(grew)
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_a_decision_that_moves_no_answer_is_not_taken_for_a_wrong_answer(seed):
     result = solved(lambda x: smooth(np.array([*x[:3], 0.0])), 60, domain=pzos.Box(-3.0, 3.0), seed=seed)

@@ -230,8 +230,6 @@ def _judged_noisy(task: Task, state: RegionState, plan: TrialPlan, told: Told, p
     radius = state.radius
     if plan.kind is Kind.TRIAL:
         ratio = (centre - trial + slack) / (plan.move.predicted + slack)
-        if ratio > 0.7 and plan.move.predicted <= slack:
-            ratio = 0.5  # a promise within the noise is no reason to trust the model further out
         state = tried(state, ratio)
         if ratio >= _KEPT or state.jumps == 0.0 or not state.unstructured or _told_nearby(state):
             radius = next_radius(state, plan.move.size, ratio, floor)
