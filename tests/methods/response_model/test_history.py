@@ -251,3 +251,16 @@ def test_answers_of_which_only_a_few_stay_where_they_are_do_not_jump():
     for x in generator.standard_normal((12, 3)):
         rounded = rounded.append(x, 0.5 * np.round(2.0 * np.sin(x.sum() * np.arange(1, 7))))
     assert rounded.jumpiness() == pytest.approx(0.25 / 12.0)
+
+
+def test_a_count_that_comes_twice_by_chance_is_no_entry_without_noise():
+    answers = np.random.default_rng(2).integers(0, 6, (12, 3)).astype(float)
+    answers[:, 2] = np.arange(12.0) ** 2  # no value twice: nothing says that it is a count
+    past = first(np.zeros(1), answers[0])
+    for k, y in enumerate(answers[1:], 1):
+        past = past.append(np.full(1, float(k)), y)
+    again = past.append(np.zeros(1), answers[0] + [1.0, 0.0, 0.0])
+    np.testing.assert_array_equal(again.noisy, [True, True, False])
+    assert again.variance == pytest.approx(0.25)
+    steps = past.append(np.zeros(1), answers[0] + [0.0, 0.0, 1.0])
+    np.testing.assert_array_equal(steps.noisy, [False, False, True])  # counts that repeat themselves

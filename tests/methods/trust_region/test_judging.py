@@ -275,6 +275,17 @@ def test_under_noise_the_radius_grows_after_steps_at_its_edge_that_promise_less_
 
 
 @pytest.mark.parametrize("seed", range(3))
+def test_noisy_counts_are_told_from_steps_that_repeat_themselves(seed):
+    draw = np.random.default_rng(seed)
+    counts = solved(lambda x: draw.binomial(40, 0.5 + 0.4 * smooth(x)) / 40.0, 60, np.ones(4), seed=seed)
+    assert "the followers are noisy, one answer" in counts.explanation  # all of them, though some came twice
+    follower = Counted(lambda x: np.round(20.0 * smooth(x)) / 20.0)
+    steps = solved(follower, 60, np.ones(4), seed=seed)
+    assert "answers jump" in steps.explanation
+    assert len({x.tobytes() for x in follower.asked}) == len(follower.asked)
+
+
+@pytest.mark.parametrize("seed", range(3))
 def test_a_decision_that_moves_no_answer_is_not_taken_for_a_wrong_answer(seed):
     result = solved(lambda x: smooth(np.array([*x[:3], 0.0])), 60, domain=pzos.Box(-3.0, 3.0), seed=seed)
     assert "proved wrong" not in result.explanation

@@ -65,8 +65,17 @@ class History:
 
     @property
     def noisy(self) -> Flags:
-        """Tell which entries have noise, if any have: those that never differed where others did have none."""
+        """Tell which entries have noise, if any have: those that never differed where others did have none.
+
+        Of counts or rounded answers, noise may give the same one twice: if one such entry has noise, all of them do.
+        """
         noisy: Flags = self.spread >= _REPEATED * self.spread.mean()
+        if noisy.all():
+            return noisy
+        ties, _ = _inner_ties(np.sort(self.answers[-_RECENT:], axis=0))
+        tied = np.flatnonzero(ties.any(axis=0))
+        if noisy[tied].any():
+            noisy[tied] = True
         return noisy
 
     def jumpiness(self) -> float:
@@ -77,14 +86,12 @@ class History:
         move by a quantum q: uniform within it, a variance of q^2/12.
         """
         rows = np.sort(self.answers[-_RECENT:, :_RECENT], axis=0)
-        rises = np.diff(rows, axis=0)
-        edge = _ROUNDING * (rows[-1] - rows[0])  # at a bound, answers may differ by what a solver rounds
-        inside = (rows[1:] > rows[0] + edge) & (rows[1:] < rows[-1] - edge)
-        ties = (rises == 0.0) & inside
+        ties, inside = _inner_ties(rows)
         moving = rows[-1] > rows[0]
         tied = np.count_nonzero(ties.any(axis=0)) >= 0.5 * np.count_nonzero(moving)
         if self.count < 4 or not tied or np.count_nonzero(ties) <= 0.1 * np.count_nonzero(inside):
             return 0.0
+        rises = np.diff(rows, axis=0)
         positive = np.where(rises > 0.0, rises, np.inf).min(axis=0)
         quanta = positive[np.isfinite(positive)]
         return float(np.mean(quanta**2)) / 12.0 if quanta.size else 0.0
@@ -181,6 +188,13 @@ class History:
     def seen_from(self, centre: int, limit: int) -> tuple[Geometry, Matrix]:
         """Return the geometry of the ``limit`` points nearest to row ``centre``, and the slopes (y_j - y_c)/d_j."""
         return _seen_from(self, centre, limit)
+
+
+def _inner_ties(rows: Matrix) -> tuple[Flags, Flags]:
+    """Tell which answers, sorted entry by entry, equal the one before inside their range, and which lie inside it."""
+    edge = _ROUNDING * (rows[-1] - rows[0])  # at a bound, answers may differ by what a solver rounds
+    inside: Flags = (rows[1:] > rows[0] + edge) & (rows[1:] < rows[-1] - edge)
+    return (np.diff(rows, axis=0) == 0.0) & inside, inside
 
 
 @lru_cache(maxsize=2)  # every structure, and the scales, are fitted to the same view

@@ -116,7 +116,8 @@ def _repeated(task: Task, state: RegionState, x: Vector, y: Vector) -> RegionSta
     history = history.append(state.x if noisy else x, y)
     value = task.known.leader.value(state.x, history.answers[state.centre])
     tuned = 0 if noisy else state.tuned
-    return replace(state, history=history, exact=not noisy, suspect=False, value=value, tuned=tuned)
+    jumps = 0.0 if noisy else state.jumps
+    return replace(state, history=history, exact=not noisy, suspect=False, value=value, tuned=tuned, jumps=jumps)
 
 
 def _surprised(state: RegionState, plan: TrialPlan, x: Vector, y: Vector) -> RegionState:
@@ -234,7 +235,9 @@ def _judged_noisy(task: Task, state: RegionState, plan: TrialPlan, told: Told, p
         if ratio >= _KEPT or state.jumps == 0.0 or not state.unstructured or _told_nearby(state):
             radius = next_radius(state, plan.move.size, ratio, floor)
     radius = min(max(radius, floor), _FURTHEST * state.scale)
-    state = replace(state, radius=radius, value=sign * centre, slack=slack)
+    # Counts and rounded answers move in steps whether or not they are noisy: one query beside another tells.
+    suspect = plan.kind is Kind.TRIAL and state.losses > 0 and state.exact is None
+    state = replace(state, radius=radius, value=sign * centre, slack=slack, suspect=suspect)
     lower = trial < centre and sign * leader.value(x, y) <= centre + 3.0 * noise
     return moved_to(state, x, sign * trial) if lower else state
 
