@@ -236,7 +236,7 @@ def _judged_noisy(task: Task, state: RegionState, plan: TrialPlan, told: Told, p
             radius = next_radius(state, plan.move.size, ratio, floor)
     radius = min(max(radius, floor), _FURTHEST * state.scale)
     # Counts and rounded answers move in steps whether or not they are noisy: one query beside another tells.
-    suspect = plan.kind is Kind.TRIAL and state.losses > 0 and state.exact is None
+    suspect = plan.kind is Kind.TRIAL and state.losses > 1 and state.exact is None
     state = replace(state, radius=radius, value=sign * centre, slack=slack, suspect=suspect)
     lower = trial < centre and sign * leader.value(x, y) <= centre + 3.0 * noise
     return moved_to(state, x, sign * trial) if lower else state
