@@ -154,11 +154,15 @@ class OneConstraint(NamedTuple):
         return self.point(high)
 
 
-def project_near(x: Vector, centre: Vector, radius: float, domain: Domain) -> Vector:
-    """Return the point of the set within ``radius`` of the centre that is nearest to x; the centre is in the set."""
+def project_near(x: Vector, centre: Vector, radius: float | Vector, domain: Domain) -> Vector:
+    """Return the point of the set within ``radius`` of the centre that is nearest to x; the centre is in the set.
+
+    Flat sets and intersections also take a radius for each entry, all others the largest of them.
+    """
     if hasattr(domain, "project_within"):
         within: Vector = domain.project_within(x, centre - radius, centre + radius)
         return within
+    radius = float(np.max(radius))
     if hasattr(domain, "one_constraint"):
         constraint: OneConstraint = domain.one_constraint(x, centre, radius)
         inside = constraint.point(0.0)

@@ -15,6 +15,7 @@ from pzos.base.types import Matrix, Vector
 from pzos.methods.response_model.history import Geometry
 from pzos.methods.response_model.response import ResponseModel
 from pzos.methods.solver import Task
+from pzos.methods.trust_region.answering import answering
 from pzos.methods.trust_region.descent import Objective
 from pzos.methods.trust_region.state import FEW_DECISIONS, RegionState, wide_model
 from pzos.methods.trust_region.subproblem import Move, Region, bounds_of, minimise, on_model
@@ -50,8 +51,9 @@ _HOPES, _HOPES_OF_MANY = (1.0, 3.0), (0.2, 0.7)
 
 
 def region_of(task: Task, state: RegionState, radius: float | None = None) -> Region:
-    """Return the trust region, or one of another radius around the same centre."""
-    return Region(state.x, state.radius if radius is None else radius, state.past.sizes, task.known.domain)
+    """Return the trust region, or one of another radius around the same centre: where answers are to be expected."""
+    radius = state.radius if radius is None else radius
+    return Region(state.x, radius, state.past.sizes, answering(task, state, radius))
 
 
 def probe(task: Task, state: RegionState, model: ResponseModel, index: int) -> Vector:
@@ -120,7 +122,8 @@ def beside(task: Task, state: RegionState, x: Vector) -> Vector:
     if state.exact is False:
         return x
     direction = task.keys.direction(state.step, 0, state.x.size, Role.PROBE)
-    return replace(region_of(task, state), centre=x).at(_BESIDE, direction / float(np.abs(direction).max()))
+    around = Region(x, state.radius, state.past.sizes, task.known.domain)
+    return around.at(_BESIDE, direction / float(np.abs(direction).max()))
 
 
 # ---- directions never asked -----------------------------------------------------------------------------------------
@@ -238,10 +241,10 @@ def _telling_share(state: RegionState) -> float:
 def looks_far(task: Task, state: RegionState) -> bool:
     """Tell whether it is the turn of looks far away: after some idle steps, in turns with local ones.
 
-    Later and fewer at first where no bounds say how far is far.
+    Later and fewer at first where no bounds say how far is far; none where too many queries had no answer.
     """
     n = state.x.size
-    if n > _MANY_DECISIONS or not state.unstructured:
+    if n > _MANY_DECISIONS or not state.unstructured or state.often_refused:
         return False
     bounds = bounds_of(task.known.domain, n)
     bounded = bounds is None or bool(np.isfinite(bounds[1] - bounds[0]).all())
@@ -261,9 +264,9 @@ def carried_on(task: Task, state: RegionState, model: ResponseModel, move: Move)
     bounds = _bounded_box(task, n)
     if n > FEW_DECISIONS or bounds is None or state.rough or len(seen) < _ANSWERS_BEFORE or state.step % 2:
         return None
-    if move.predicted > _LITTLE * abs(state.first - state.value):
+    if move.predicted > _LITTLE * abs(state.first - state.value) or state.often_refused:
         return None
-    came, asked = (state.x - task.known.x0) / state.past.sizes, np.array([*seen, *state.refused])
+    came, asked = (state.x - task.known.x0) / state.past.sizes, np.concatenate([seen, state.unanswered])
     for back in (False, True):
         ends = np.where((came >= 0.0) != back, bounds[1], bounds[0])
         left = np.where((asked == ends).any(axis=0), -1.0, np.abs(came))
@@ -281,15 +284,18 @@ def far_look(task: Task, state: RegionState, limit: int | None) -> Vector:
     """Return where in the whole set F may be lowest: on a model of all of it, less a deviation of what is unknown.
 
     The best of random points away from all that were asked, or what is best near it; the farthest of them as long as
-    answers did not move.
+    answers did not move. Not nearer to a point without an answer than to any that was told, if there are others.
     """
     known, sizes = task.known, state.past.sizes
-    told = np.array([*state.past.points, *state.refused])
+    told, refused = state.past.points, state.unanswered
     reach = max(float(np.max(np.abs(state.x - known.x0) / sizes)), state.scale)
     drawn, wide = _candidates(task, state, reach)
     model = wide_model(task, state, _APART * wide, limit)
     points = np.array([known.domain.project(x) for x in drawn])
-    apart = np.array([np.min(np.max(np.abs(x - told) / sizes, axis=1)) for x in points])
+    answered = [_away(x, told, sizes) <= _away(x, refused, sizes) for x in points]
+    points = points[answered] if any(answered) else points
+    asked = np.concatenate([told, refused])
+    apart = np.array([_away(x, asked, sizes) for x in points])
     if model.factor is None or not model.variances.any():
         return np.asarray(points[int(np.argmax(apart))])
     hopes = _HOPES if state.x.size <= FEW_DECISIONS else _HOPES_OF_MANY
@@ -298,8 +304,13 @@ def far_look(task: Task, state: RegionState, limit: int | None) -> Vector:
     best = int(np.argmin(scores))
     lowered = hopeful(on_model(known.leader, known.sign, model), model, float(doubts[best]))
     near = minimise(lowered, Region(points[best], 0.5 * reach, sizes, known.domain), 8).x
-    away = float(np.min(np.max(np.abs(near - told) / sizes, axis=1))) >= _APART * wide
+    away = _away(near, asked, sizes) >= _APART * wide and _away(near, told, sizes) <= _away(near, refused, sizes)
     return near if away else np.asarray(points[best])
+
+
+def _away(x: Vector, points: Matrix, sizes: Vector) -> float:
+    """Return how far x is from the nearest of the points, in typical moves; infinite without any."""
+    return float(np.min(np.max(np.abs(x - points) / sizes, axis=1), initial=np.inf))
 
 
 def _hopes(task: Task, model: ResponseModel, points: Matrix, hope: float) -> tuple[Vector, Vector]:

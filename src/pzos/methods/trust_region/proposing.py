@@ -369,7 +369,8 @@ def taken(
         return moved, outcome
     count = state.step + 1
     if y is None:
-        return replace(state, step=count, failed=state.failed + 1), Outcome(x, _NAN, _NAN, plan.move.size)
+        refused = state.refusing(x, plan.kind)
+        return replace(refused, step=count, failed=state.failed + 1), Outcome(x, _NAN, _NAN, plan.move.size)
     value = task.known.leader.value(x, y)
     if state.history is None:
         early = replace(state, step=count, failed=0, early=(*state.early, (x, y)))

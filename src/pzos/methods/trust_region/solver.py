@@ -27,6 +27,7 @@ from pzos.methods.response_model.history import first
 from pzos.methods.response_model.response import ResponseModel
 from pzos.methods.solver import Foresight, Outcome, Stop, Task, Told
 from pzos.methods.trust_region import grouping, looking, proposing, striding
+from pzos.methods.trust_region.answering import in_between
 from pzos.methods.trust_region.gridded import grid_of, smallest_radius, surrounded, trial_on_grid, untold_near
 from pzos.methods.trust_region.judging import findings, judged, moved_to
 from pzos.methods.trust_region.recalling import best_told, recalled
@@ -201,6 +202,9 @@ class CompositeTrustRegion:
         """Return what the next query is for, and where: most often the minimiser of the model."""
         if model.factor is not None and looking.looks_far(task, state):
             return Query(Kind.LOOK, looking.far_look(task, state, self.points))
+        sure = in_between(state) if state.failed == _FAILURES - 1 else None
+        if sure is not None:
+            return Query(Kind.PROBE, sure)
         halved = looking.half_as_far(task, state)
         if halved is not None:
             return Query(Kind.PROBE, halved)
@@ -299,11 +303,12 @@ class CompositeTrustRegion:
     def concluded(self, task: Task, state: RegionState, plan: TrialPlan, told: Told) -> tuple[RegionState, Outcome]:
         """Return what follows from an answer that came in turn, or from none."""
         if not told:
-            state = replace(state, refused=(*state.refused, plan.points[0]))
+            state = state.refusing(plan.points[0], plan.kind)
             if plan.kind is Kind.LOOK:  # nothing is wrong nearby: look elsewhere
                 failed = replace(state, step=state.step + 1, looks=state.looks + 1, idle=state.idle + 1)
             else:
-                failed = replace(state, step=state.step + 1, radius=0.5 * state.radius, failed=state.failed + 1)
+                radius = max(0.5 * state.radius, min(state.radius, state.floor))
+                failed = replace(state, step=state.step + 1, radius=radius, failed=state.failed + 1)
             return failed, Outcome(plan.points[0], _NAN, _NAN, plan.move.size)
         x, y = told[0]
         value = task.known.leader.value(x, y)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 
@@ -45,6 +46,8 @@ _CHANCES = 3
 _FEW_ANSWERS = 5
 #: Of many decisions and answers the model holds about so many numbers at a time, but at least so many answers.
 _MOST_NUMBERS, _FEWEST_POINTS = 10_000_000, 60
+#: Often is more than one query in so many.
+_OFTEN = 3
 #: After so many failures in a row the answers may contradict each other: by a noise that nothing else has shown, of
 #: at least this share of how much they vary.
 _CONTRADICTED, _BLUR = 5, 1e-4
@@ -68,6 +71,13 @@ class Kind(Enum):
     def purpose(self) -> Purpose:
         """Return what the study counts such a query as."""
         return Purpose.TRIAL if self in (Kind.START, Kind.TRIAL, Kind.STRIDE) else Purpose.PROBE
+
+
+class Refusal(NamedTuple):
+    """Where the followers gave no answer, and how far that was from the centre, in typical moves."""
+
+    point: Vector
+    away: float
 
 
 #: What is promised where nothing is: by the first query, a repeated one, a look far away.
@@ -232,14 +242,32 @@ class RegionState:
     # the points of the answers known before the first query, as bytes
     given: frozenset[bytes] = frozenset()
     # where the followers gave no answer
-    refused: tuple[Vector, ...] = ()
+    refused: tuple[Refusal, ...] = ()
     # of many workers: where few of them would stand on their own, who go on once all of them gain little
     few: RegionState | None = None
     slow: bool = False
 
     def knows(self, x: Vector) -> bool:
-        """Tell whether the answer at exactly x is known."""
-        return self.past.index_of(x) is not None or (x + 0.0).tobytes() in self.given
+        """Tell whether the answer at exactly x is known, or that there is none."""
+        refused = any((x == refusal.point).all() for refusal in self.refused)
+        return refused or self.past.index_of(x) is not None or (x + 0.0).tobytes() in self.given
+
+    def refusing(self, x: Vector, kind: Kind) -> RegionState:
+        """Return the state after a query without an answer: a new one is remembered."""
+        if self.history is None or kind in (Kind.CHECK, Kind.REPEAT):
+            return self
+        away = float(np.linalg.norm((x - self.x) / self.history.sizes))
+        return replace(self, refused=(*self.refused, Refusal(x, away)))
+
+    @property
+    def often_refused(self) -> bool:
+        """Tell whether so many queries had no answer that no more are to be risked: a run ends if half of them fail."""
+        return _OFTEN * len(self.refused) > self.step
+
+    @property
+    def unanswered(self) -> Matrix:
+        """Return where the followers gave no answer, row by row."""
+        return np.array([refusal.point for refusal in self.refused]).reshape(-1, self.x.size)
 
     @property
     def shapes(self) -> tuple[Shape, ...]:

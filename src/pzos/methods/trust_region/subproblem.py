@@ -106,6 +106,11 @@ class Region:
     sizes: Vector
     domain: Domain
 
+    @property
+    def reach(self) -> float | Vector:
+        """Return how far each decision may move; one number where they are alike, as in sets that are no boxes."""
+        return self.radius if (self.sizes == 1.0).all() else self.radius * self.sizes
+
     def size(self, x: Vector) -> float:
         """Return how far x lies from the centre."""
         return float((np.abs(x - self.centre) / self.sizes).max())
@@ -155,7 +160,7 @@ def _in_polyhedron(
     """
     from scipy.optimize import Bounds, LinearConstraint, minimize
 
-    centre, reach = region.centre, region.radius
+    centre, reach = region.centre, region.reach
     if centre.size > _MOST_BY_SLSQP or not hasattr(region.domain, "project_within"):
         return None
     linear = linear_form(region.domain, centre.size)
@@ -166,7 +171,7 @@ def _in_polyhedron(
     constraints = [LinearConstraint(rows[near], -np.inf, room[near])] if near.any() else []
     if linear.d.size:
         constraints.append(LinearConstraint(reach * linear.C, 0.0, 0.0))
-    unit = float(np.abs(slope).max()) * reach or 1.0
+    unit = float(np.abs(slope * reach).max()) or 1.0
 
     def scaled(u: Vector) -> tuple[float, Vector]:
         value, gradient = objective(centre + reach * u)
@@ -188,12 +193,12 @@ def _in_polyhedron(
 
 def _projected(objective: Objective, start: Vector, region: Region, iterations: int) -> tuple[Vector, float]:
     """Spectral projected gradients; the search along the chord compares with the worst of the last few values."""
-    x = project_near(start, region.centre, region.radius, region.domain)
+    x = project_near(start, region.centre, region.reach, region.domain)
     value, gradient = objective(x)
     best, lowest, recent = x, value, [value]
     step = region.radius / max(float(np.abs(gradient).max()), 1e-300)
     for _ in range(_PROJECTED * iterations):
-        direction = project_near(x - step * gradient, region.centre, region.radius, region.domain) - x
+        direction = project_near(x - step * gradient, region.centre, region.reach, region.domain) - x
         slope = float(gradient @ direction)
         if slope >= -1e-14 * max(abs(value), 1e-300):
             break
