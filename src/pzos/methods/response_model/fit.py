@@ -25,6 +25,8 @@ _IMPUTATIONS = 2
 _FEW = 12
 #: Above this many answers the linear prior need not be fitted at every step.
 _SETTLED = 40
+#: An entry that moves by less than this share of the one that moves most differs by what a solver rounds.
+_ROUNDING = 1e-9
 _LENGTHS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
 _WEIGHTS = (0.1, 0.3, 1.0, 3.0, 10.0)
 _QUADRATIC_WEIGHTS = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
@@ -155,6 +157,7 @@ class Fitter:
         if shape is Shape.FREE:
             if start:
                 slopes = self._censored(_Sample(seen, history.answers[centre], slopes, _factor(seen, start[0]))).slopes
+            slopes = _telling(seen, slopes)
             if variance > 0.0 and not history.noisy.all():
                 return _fit_apart(seen, slopes, start, variance, history.noisy, drifts)
             if self.sketch is not None:
@@ -251,6 +254,12 @@ class Fitter:
         positive = np.maximum(shares[:, 0], 1e-3 * float(np.abs(shares).mean()))
         law = ConservedSum(laws[0], positive / float(laws[0] @ positive), float(laws[0] @ answer))
         return replace(self.bounds, law=law)
+
+
+def _telling(seen: Geometry, slopes: Matrix) -> Matrix:
+    """Return the slopes without those of entries that differ by rounding alone, which would tell of a rough process."""
+    moved = np.abs(slopes * seen.lengths[:, None]).max(axis=0, initial=0.0)
+    return np.where(moved > _ROUNDING * moved.max(initial=0.0), slopes, 0.0)
 
 
 def _weights(sample: _Sample, prior: LinearPrior, scales: Scales) -> tuple[Matrix, Vector, Vector]:
