@@ -32,6 +32,10 @@ _LOST, _UNKNOWN = 3, 0.5
 _LED_ON = 0.3
 #: Above this many decisions looks far away find nothing, and unseen directions must be worth more.
 _MANY_DECISIONS = 40
+#: A first move of less than this share of the trust radius is none: the set lets nothing move that way.
+_STUCK = 1e-3
+#: On a grid a move ends this share of its size beside where it was meant to, at most.
+_ROUNDED = 0.1
 #: So many random points are tried for one that was not told.
 _TRIES = 20
 #: How far beside a point the followers are asked whether they repeat themselves, in trust radii.
@@ -43,7 +47,7 @@ _IDLE, _LOOKS, _CANDIDATES = 8, 4, 3000
 #: Answers nearer to each other than this share of the way that was come count once in the model of the whole response.
 _APART = 0.05
 #: One decision is carried on where the model promises less than this share of what was gained: not before so many
-#: answers, and every other query.
+#: answers (nor are there looks far away, unless nothing is promised), and every other query.
 _LITTLE, _ANSWERS_BEFORE = 0.03, 10
 #: How many deviations count as hope, in turns: what is nearly known to be good, and what is hardly known; of more
 #: decisions than a few nearly everything is hardly known, and most of it is bad.
@@ -61,10 +65,17 @@ def probe(task: Task, state: RegionState, model: ResponseModel, index: int) -> V
 
     All decisions together where only x0 was asked and f does not say which way to go: of all directions it is the one
     that followers agree on most often (all prices up, all tolls up). The same, up and down, as long as no answer has
-    moved at all, for what sleeps wakes up far away.
+    moved at all, for what sleeps wakes up far away. Where the set lets nothing move together, as shares of a sum, to
+    where all are alike.
     """
     if state.past.count == 1 or state.unmoved:
-        return region_of(task, state).at(1.0 if state.step % 2 else -1.0, np.ones(state.x.size))
+        region = region_of(task, state)
+        together = region.at(1.0 if state.step % 2 else -1.0, np.ones(state.x.size))
+        if region.size(together) > _STUCK * state.radius:
+            return together
+        alike = _alike(task, state)
+        if alike is not None:
+            return alike
     v = task.keys.direction(state.step, index, state.x.size, Role.PROBE)
     seen = model.geometry
     if 0 < seen.count < state.x.size:
@@ -73,15 +84,25 @@ def probe(task: Task, state: RegionState, model: ResponseModel, index: int) -> V
     return region_of(task, state).at(0.5, direction)
 
 
+def _alike(task: Task, state: RegionState) -> Vector | None:
+    """Return the point of the set at which all decisions are alike, or most nearly so; None where the search is there."""
+    alike = task.known.domain.project(np.full(state.x.size, float(state.x.mean())))
+    return alike if region_of(task, state).size(alike) > _STUCK * state.radius else None
+
+
 def half_as_far(task: Task, state: RegionState) -> Vector | None:
     """Return half of the first move of all decisions together, where F rose: it may have gone over a cliff.
 
-    None where that was not the latest query, or F fell.
+    The same on the way to where all are alike. None where that was not the latest query, or F fell.
     """
     history = state.past
     if state.trials or state.groups or history.count != 2 or not np.array_equal(state.x, history.points[0]):
         return None
     together = bool((history.points[1] > state.x).all())
+    if not together and bounds_of(task.known.domain, state.x.size) is None:
+        alike, region = _alike(task, state), region_of(task, state)
+        left = None if alike is None else replace(region, centre=alike).size(history.points[1])
+        together = alike is not None and left is not None and left <= _ROUNDED * region.size(alike)
     return task.known.domain.project(0.5 * (state.x + history.points[1])) if together else None
 
 
@@ -241,10 +262,13 @@ def _telling_share(state: RegionState) -> float:
 def looks_far(task: Task, state: RegionState) -> bool:
     """Tell whether it is the turn of looks far away: after some idle steps, in turns with local ones.
 
-    Later and fewer at first where no bounds say how far is far; none where too many queries had no answer.
+    Later and fewer at first where no bounds say how far is far; with few answers only where the model promises nothing
+    nearby; none where too many queries had no answer.
     """
     n = state.x.size
     if n > _MANY_DECISIONS or not state.unstructured or state.often_refused:
+        return False
+    if state.past.count < _ANSWERS_BEFORE and not state.settled:
         return False
     bounds = bounds_of(task.known.domain, n)
     bounded = bounds is None or bool(np.isfinite(bounds[1] - bounds[0]).all())
