@@ -84,6 +84,11 @@ def probe(task: Task, state: RegionState, model: ResponseModel, index: int) -> V
     return region_of(task, state).at(0.5, direction)
 
 
+def shared_first(task: Task, state: RegionState) -> bool:
+    """Tell whether only x0 was asked of a set that is no box, in which neighbours tell little of where to go."""
+    return state.past.count == 1 and bounds_of(task.known.domain, state.x.size) is None
+
+
 def _alike(task: Task, state: RegionState) -> Vector | None:
     """Return the point of the set at which all decisions are alike, or most nearly so; None where the search is there."""
     alike = task.known.domain.project(np.full(state.x.size, float(state.x.mean())))

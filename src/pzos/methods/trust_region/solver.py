@@ -68,8 +68,6 @@ _QUIET, _QUIET_PER_DIRECTION = 20, 20
 _CERTIFIED_SHARE = 0.01
 #: How many trust radii from the best known point the model is believed where no query will tell.
 _REGIONS = 4
-#: On a grid neighbours tell little of a trust region so many times as wide as the least.
-_WIDE = 2.0
 _POSITIVE = positive("or leave it out").or_none()
 #: So many workers are few; twice as many are slow if one batch gains no more than this share of all that was gained.
 _FEW_WORKERS, _SLOW = 8, 0.01
@@ -192,20 +190,15 @@ class CompositeTrustRegion:
     def _on_grid(self, task: Task, state: RegionState, model: ResponseModel, grid: Grid, query: Query) -> Query:
         """Return the query as a point of the grid; where the model's minimiser was meant, the best one on the model.
 
-        Where the model promises nothing, neighbours are asked; as long as the trust region is far wider than that, and
-        every other time where answers jump, any point of it.
+        Where that promises nothing it is a neighbour; at first, in a set that is no box, the point that was to be asked.
         """
-        wide = state.radius > _WIDE * smallest_radius(grid, state.past.sizes) and (not state.rough or state.step % 2)
-        meant = query.kind is Kind.TRIAL or (query.kind is Kind.PROBE and not wide)
-        if not meant or query.move is NO_MOVE:
+        minimiser = query.kind is Kind.TRIAL or (query.kind is Kind.PROBE and not looking.shared_first(task, state))
+        if not minimiser or query.move is NO_MOVE:
             return query._replace(point=untold_near(task, state, grid, query.point))
         objective = on_model(task.known.leader, task.known.sign, model)
         region = looking.region_of(task, state)
         x = trial_on_grid(task, state, grid, objective, region, query.move.x, self.iterations)
         predicted = objective(state.x)[0] - objective(x)[0]
-        if wide and predicted <= 0.0:
-            probe = looking.probe(task, state, model, 0)
-            return query._replace(kind=Kind.PROBE, point=untold_near(task, state, grid, probe))
         move = replace(query.move, x=x, predicted=predicted, size=region.size(x))
         return Query(Kind.TRIAL if predicted > 0.0 else Kind.PROBE, x, move)
 
