@@ -166,6 +166,20 @@ def test_the_leading_kernel_is_as_smooth_as_the_answers(respond, kernels):
     assert fitter(3).tune(history, 0, Shape.FREE, (), 0.0)[0].kernel in kernels
 
 
+def test_entries_that_differ_by_rounding_alone_have_no_say_in_the_scales():
+    def respond(x):
+        noise = 1e-14 * np.random.default_rng(int(1e6 * abs(x[0]))).standard_normal(4)
+        return np.concatenate([[x[0] - 2.0 * x[1], x[1] + x[2]], noise])
+
+    history = history_of(respond, 3, count=8, size=1.0)
+    clean = history_of(lambda x: respond(x)[:2], 3, count=8, size=1.0)
+    found, alone = (fitter(n, -np.inf).tune(h, 0, Shape.FREE, (), 0.0) for n, h in ((6, history), (2, clean)))
+    assert found == alone
+    model = fitter(6, -np.inf).fit(history, 0, Shape.FREE, found[0])
+    x = START[:3] + 2.0
+    np.testing.assert_allclose(model.response_and_pull(x)[0][:2], respond(x)[:2], atol=1e-3)
+
+
 @pytest.mark.parametrize("kernel", Kernel)
 def test_the_spread_is_nothing_at_told_answers_and_has_the_gradient_it_says(kernel):
     history = history_of(lambda x: np.sin(x), 3, count=6, size=1.0)

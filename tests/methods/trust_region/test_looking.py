@@ -105,6 +105,46 @@ def test_a_first_move_of_all_decisions_over_a_cliff_is_tried_half_as_far():
     np.testing.assert_allclose(asked[2].x - problem.x0, 0.5 * (asked[1].x - problem.x0))
 
 
+def shares(goal, start, grid=None):
+    """Return shares of 100 whose cost knows them through the answers alone."""
+    leader = pzos.leader_from_functions(lambda x, y: float(y @ y), lambda x, y: 0.0 * x, lambda x, y: 2.0 * y)
+    return pzos.Problem(leader, lambda x: np.sqrt(x) - np.sqrt(goal), start, pzos.Simplex(100.0), grid=grid)
+
+
+@pytest.mark.parametrize("grid", [None, 1.0])
+def test_where_nothing_can_move_together_the_first_move_is_to_where_all_are_alike(grid):
+    problem = shares(np.full(5, 20.0), [96.0, 1.0, 1.0, 1.0, 1.0], grid)
+    _, asked, _ = play(problem, CompositeTrustRegion(), steps=2, seed=0)
+    np.testing.assert_allclose(asked[1].x, np.full(5, 20.0))
+
+
+def test_where_that_fails_half_as_far_is_next():
+    problem = shares([80.0, 5.0, 5.0, 5.0, 5.0], [90.0, 2.5, 2.5, 2.5, 2.5])
+    _, asked, _ = play(problem, CompositeTrustRegion(), steps=3, seed=0)
+    np.testing.assert_allclose(asked[2].x, 0.5 * (asked[0].x + asked[1].x))
+
+
+def test_shares_that_are_alike_from_the_start_are_moved_some_other_way():
+    problem = shares([40.0, 30.0, 10.0, 10.0, 10.0], np.full(5, 20.0))
+    _, asked, records = play(problem, CompositeTrustRegion(), steps=25, seed=0)
+    assert np.ptp(asked[1].x) > 1.0
+    assert min(record.value for record in records) < 1e-3 * records[0].value
+
+
+def rough(x):
+    """Return answers whose kinks make local steps fail."""
+    return np.array([np.abs(x - 2.0).sum() + 0.2 * np.abs(np.sin(7.0 * x)).sum(), x[0]])
+
+
+def test_with_few_answers_nothing_looks_far_away_as_long_as_something_is_promised_nearby():
+    leader = pzos.leader_from_functions(
+        lambda x, y: float(y[0]), lambda x, y: 0.0 * x, lambda x, y: np.array([1.0, 0.0])
+    )
+    problem = pzos.Problem(leader, rough, np.full(2, 5.0), pzos.Box(0.0, 100.0))
+    _, asked, _ = play(problem, CompositeTrustRegion(), steps=9, seed=0)
+    assert max(np.abs(query.x - 5.0).max() for query in asked) < 10.0
+
+
 def test_spare_queries_look_far_away_and_find_the_deeper_well():
     result = pzos.solve(two_wells(), CompositeTrustRegion(), queries=80, progress=False)
     assert result.value == pytest.approx(-2.0, abs=1e-2)

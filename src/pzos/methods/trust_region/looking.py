@@ -90,9 +90,18 @@ def shared_first(task: Task, state: RegionState) -> bool:
 
 
 def _alike(task: Task, state: RegionState) -> Vector | None:
-    """Return the point of the set at which all decisions are alike, or most nearly so; None where the search is there."""
+    """Return the point of the set at which all decisions are alike, or nearly; None where the search is there."""
     alike = task.known.domain.project(np.full(state.x.size, float(state.x.mean())))
     return alike if region_of(task, state).size(alike) > _STUCK * state.radius else None
+
+
+def _is_alike(task: Task, state: RegionState, x: Vector) -> bool:
+    """Tell whether x is where all decisions of a set that is no box are alike, up to a grid."""
+    alike = None if bounds_of(task.known.domain, x.size) is not None else _alike(task, state)
+    if alike is None:
+        return False
+    region = region_of(task, state)
+    return replace(region, centre=alike).size(x) <= _ROUNDED * region.size(alike)
 
 
 def half_as_far(task: Task, state: RegionState) -> Vector | None:
@@ -103,12 +112,10 @@ def half_as_far(task: Task, state: RegionState) -> Vector | None:
     history = state.past
     if state.trials or state.groups or history.count != 2 or not np.array_equal(state.x, history.points[0]):
         return None
-    together = bool((history.points[1] > state.x).all())
-    if not together and bounds_of(task.known.domain, state.x.size) is None:
-        alike, region = _alike(task, state), region_of(task, state)
-        left = None if alike is None else replace(region, centre=alike).size(history.points[1])
-        together = alike is not None and left is not None and left <= _ROUNDED * region.size(alike)
-    return task.known.domain.project(0.5 * (state.x + history.points[1])) if together else None
+    moved = history.points[1]
+    if not (moved > state.x).all() and not _is_alike(task, state, moved):
+        return None
+    return task.known.domain.project(0.5 * (state.x + moved))
 
 
 def along_first_move(state: RegionState) -> bool:

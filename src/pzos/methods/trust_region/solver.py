@@ -190,7 +190,7 @@ class CompositeTrustRegion:
     def _on_grid(self, task: Task, state: RegionState, model: ResponseModel, grid: Grid, query: Query) -> Query:
         """Return the query as a point of the grid; where the model's minimiser was meant, the best one on the model.
 
-        Where that promises nothing it is a neighbour; at first, in a set that is no box, the point that was to be asked.
+        Where that promises nothing it is a neighbour; at first, in a set that is no box, the point that was meant.
         """
         minimiser = query.kind is Kind.TRIAL or (query.kind is Kind.PROBE and not looking.shared_first(task, state))
         if not minimiser or query.move is NO_MOVE:
