@@ -9,11 +9,13 @@ import pytest
 
 import pzos
 from pzos.base.keys import Keys
+from pzos.methods.response_model.history import first
 from pzos.methods.solver import Stop, Task
-from pzos.methods.trust_region.judging import _longest_with_slopes
+from pzos.methods.trust_region.judging import _longest_with_slopes, _lost_at_once
 from pzos.methods.trust_region.solver import CompositeTrustRegion
 from pzos.methods.trust_region.state import Kind, RegionState
 from pzos.problem.follower import seeded
+from pzos.testing import play
 
 rng = np.random.default_rng(5)
 A = rng.standard_normal((5, 4)) / 2.0
@@ -243,6 +245,35 @@ def test_losses_tell_whether_first_steps_were_too_long_or_lacked_slopes():
     assert _longest_with_slopes(replace(state, losses=2), 0.1, 1.0) is None
     assert _longest_with_slopes(replace(state, succeeded=True), 0.1, 1.0) is None
     assert _longest_with_slopes(replace(state, lost=(1.0, -1.0)), 0.1, 1.0) is None
+
+
+@pytest.mark.parametrize(
+    ("domain", "n", "trials", "ratio", "asks"),
+    [
+        (pzos.Simplex(), 4, 1, -10.0, True),
+        (pzos.Box(0.0, 1.0), 4, 1, -10.0, True),
+        (pzos.Box(0.0, 1.0), 4, 1, -2.0, False),  # too long, perhaps
+        (pzos.Box(0.0, 1.0), 4, 2, -10.0, False),
+        (pzos.Box(0.0, 1.0), 30, 1, -10.0, False),  # slopes would take all queries
+        (pzos.Nonnegative(), 4, 1, -10.0, False),  # nothing says on which scale
+    ],
+)
+def test_in_a_bounded_set_slopes_are_asked_for_as_soon_as_the_first_step_lost_far_more_than_promised(
+    domain, n, trials, ratio, asks
+):
+    x = np.full(n, 1.0 / n)
+    task = Task(pzos.Problem(cost(), smooth, x, domain).known(), Keys(0))
+    assert _lost_at_once(task, RegionState(x, history=first(x, np.zeros(5)), trials=trials), ratio) is asks
+
+
+def test_after_a_first_step_into_a_queue_the_next_queries_tell_slopes_nearby():
+    problem, _ = queues(1)
+    _, asked, _ = play(problem, CompositeTrustRegion(), steps=8, seed=1)
+    far, *near = (float(np.abs(query.x - problem.x0).max()) for query in asked[1:])
+    assert far > 0.1
+    assert max(near) < 0.25 * far
+    moves = np.array([query.x - problem.x0 for query in asked[2:]])
+    assert np.linalg.matrix_rank(moves, tol=1e-3 * np.abs(moves).max()) == len(moves)
 
 
 def test_under_noise_looks_far_away_that_find_nothing_leave_the_trust_radius_alone():

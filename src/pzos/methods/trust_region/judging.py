@@ -33,8 +33,9 @@ _IDLE_GAIN, _NOTHING, _QUIET_GAIN = 1e-3, 1e-7, 1e-9
 _SLOW_GAIN, _CRAWLED = 2e-2, 12
 #: After so many first trials that failed, losses that fall slower than this power of the size are those of slopes.
 _FAILED_FIRST, _SQUARE_OR_SLOPE = 3, 1.5
-#: They lose so many times what was promised: at a kink, where a search may begin as well, it is less.
-_LOST_FAR_MORE = -5.0
+#: They lose so many times what was promised: at a kink, where a search may begin as well, it is less. Of up to so many
+#: decisions the slopes are asked after the first of them, in a bounded set.
+_LOST_FAR_MORE, _SOON_ASKED = -5.0, 12
 #: Where answers jump, those within so many trust radii tell of the trust region.
 _NEARBY = 2.0
 #: Where the answers tell least, the trust radius may grow to so many times the first.
@@ -178,7 +179,8 @@ def _judged_exact(task: Task, state: RegionState, plan: TrialPlan, told: Told) -
         least = radius if looking.along_first_move(state) else state.floor
         radius = next_radius(state, plan.move.size, ratio, least)
         longer = _longest_with_slopes(state, plan.move.size, values[0] - current) if ratio < _LOST_FAR_MORE else None
-        state = replace(state, lost=(plan.move.size, values[0] - current), sloped=state.sloped or longer is not None)
+        sloped = state.sloped or longer is not None or _lost_at_once(task, state, ratio)
+        state = replace(state, lost=(plan.move.size, values[0] - current), sloped=sloped)
         radius = radius if longer is None else longer
         enough = state.past.count >= _SUSPECT_FROM or longer is not None
         suspect = state.losses > 1 and state.exact is None and enough
@@ -203,6 +205,16 @@ def _longest_with_slopes(state: RegionState, size: float, loss: float) -> float 
         return None
     proportional = size < longer and lost > 0.0 and loss > lost * (size / longer) ** _SQUARE_OR_SLOPE
     return longer if proportional else None
+
+
+def _lost_at_once(task: Task, state: RegionState, ratio: float) -> bool:
+    """Tell whether the very first trial lost far more than f alone promised, where all slopes are soon asked.
+
+    Only in a bounded set: where nothing says how wide the region is, slopes may be asked on the wrong scale.
+    """
+    first, few = state.trials == 1 and state.unstructured, state.x.size <= _SOON_ASKED
+    lost = first and few and ratio < _LOST_FAR_MORE
+    return lost and bool(np.isfinite(half_width(task.known.domain, state.x, state.past.sizes)))
 
 
 def _where_defined(leader: Leader, x: Vector, guess: Vector, told: Vector) -> LeaderValue:
