@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -10,7 +12,7 @@ from pzos.base.errors import InvalidInput
 from pzos.base.keys import Keys
 from pzos.methods.response_model.history import History
 from pzos.methods.solver import Stop, Task
-from pzos.methods.trust_region.looking import anywhere
+from pzos.methods.trust_region.looking import anywhere, far_look
 from pzos.methods.trust_region.solver import CompositeTrustRegion
 from pzos.methods.trust_region.state import RegionState
 from pzos.testing import play
@@ -204,3 +206,23 @@ def test_tolerances_end_a_run_early_and_near_the_optimum():
     assert result.stop is Stop.CONVERGED
     assert result.queries < 100
     assert result.value - best < 1e-4
+
+
+def test_a_look_goes_down_the_model_to_an_optimum_that_no_random_point_hits():
+    draw = np.random.default_rng(0)
+    here, there = np.full(8, -1.0), np.full(8, 1.0)
+
+    def wells(x, y):
+        return float(min(((y - here) ** 2).sum(), ((y - there) ** 2).sum() - 0.5))
+
+    def pull(x, y):
+        return 2.0 * (y - (here if ((y - here) ** 2).sum() <= ((y - there) ** 2).sum() - 0.5 else there))
+
+    leader = pzos.leader_from_functions(wells, lambda x, y: np.zeros(8), pull)
+    problem = pzos.Problem(leader, lambda x: x, here, pzos.Box(-2.0, 2.0))
+    told = tuple((x, x) for x in (here, *draw.uniform(-2.0, 2.0, (30, 8))))
+    task = Task(problem.known(), Keys(0), told)
+    state = CompositeTrustRegion(noisy=False).begun(task)
+    looks = [far_look(task, replace(state, step=step, looks=step), None) for step in range(4)]
+    assert min(wells(x, x) for x in draw.uniform(-2.0, 2.0, (1000, 8))) > 0.0
+    assert min(wells(x, x) for x in looks) < -0.4

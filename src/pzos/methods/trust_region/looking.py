@@ -44,6 +44,9 @@ _BESIDE = 1e-5
 _ALIKE = 1e-10
 #: Idle steps before looks far away begin, how many at a time, and how many points are compared for one.
 _IDLE, _LOOKS, _CANDIDATES = 8, 4, 3000
+#: Of more decisions than a few random points are all bad: looks go down the model to an optimum, from so many of the
+#: best far away and as many around the centre, with so many iterations; of a few decisions from the best one.
+_DESCENTS, _ITERATIONS, _ITERATIONS_OF_FEW = 5, 16, 8
 #: Answers nearer to each other than this share of the way that was come count once in the model of the whole response.
 _APART = 0.05
 #: One decision is carried on where the model promises less than this share of what was gained: not before so many
@@ -319,8 +322,9 @@ def carried_on(task: Task, state: RegionState, model: ResponseModel, move: Move)
 def far_look(task: Task, state: RegionState, limit: int | None) -> Vector:
     """Return where in the whole set F may be lowest: on a model of all of it, less a deviation of what is unknown.
 
-    The best of random points away from all that were asked, or what is best near it; the farthest of them as long as
-    answers did not move. Not nearer to a point without an answer than to any that was told, if there are others.
+    The lowest of random points away from all that were asked, or of the model's optima near the best of them; the
+    farthest of them as long as answers did not move. Not nearer to a point without an answer than to any that was told,
+    if there are others.
     """
     known, sizes = task.known, state.past.sizes
     told, refused = state.past.points, state.unanswered
@@ -334,14 +338,25 @@ def far_look(task: Task, state: RegionState, limit: int | None) -> Vector:
     apart = np.array([_away(x, asked, sizes) for x in points])
     if model.factor is None or not model.variances.any():
         return np.asarray(points[int(np.argmax(apart))])
-    hopes = _HOPES if state.x.size <= FEW_DECISIONS else _HOPES_OF_MANY
+    few = state.x.size <= FEW_DECISIONS
+    hopes = _HOPES if few else _HOPES_OF_MANY
     scores, doubts = _hopes(task, model, points, hopes[state.looks % len(hopes)])
+    around = [] if few else [k for k in range(min(_DESCENTS, len(points))) if np.isfinite(scores[k])]
     scores[apart < _APART * wide] = np.inf
-    best = int(np.argmin(scores))
-    lowered = hopeful(on_model(known.leader, known.sign, model), model, float(doubts[best]))
-    near = minimise(lowered, Region(points[best], 0.5 * reach, sizes, known.domain), 8).x
-    away = _away(near, asked, sizes) >= _APART * wide and _away(near, told, sizes) <= _away(near, refused, sizes)
-    return near if away else np.asarray(points[best])
+    order = np.argsort(scores, kind="stable")
+    lowest, found = scores[order[0]], points[order[0]]
+    far = [k for k in order if np.isfinite(scores[k]) and (few or _away(state.x, points[k : k + 1], sizes) > 0.5 * wide)]
+    starts = [(points[k], doubts[k]) for k in far[: 1 if few else _DESCENTS]]
+    starts += [(0.5 * (state.x + points[k]), doubts[k]) for k in around]  # the first were drawn around the centre
+    radius, iterations = (0.5 * reach, _ITERATIONS_OF_FEW) if few else (max(reach, 0.5 * wide), _ITERATIONS)
+    for start, doubt in starts:
+        lowered = hopeful(on_model(known.leader, known.sign, model), model, float(doubt))
+        x = minimise(lowered, Region(start, radius, sizes, known.domain), iterations).x
+        away = _away(x, asked, sizes) >= _APART * wide and _away(x, told, sizes) <= _away(x, refused, sizes)
+        score = lowered(x)[0]
+        if away and score < lowest:
+            lowest, found = score, x
+    return np.asarray(found)
 
 
 def _away(x: Vector, points: Matrix, sizes: Vector) -> float:
