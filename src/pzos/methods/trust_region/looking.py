@@ -345,8 +345,8 @@ def far_look(task: Task, state: RegionState, limit: int | None) -> Vector:
     scores[apart < _APART * wide] = np.inf
     order = np.argsort(scores, kind="stable")
     lowest, found = scores[order[0]], points[order[0]]
-    far = [k for k in order if np.isfinite(scores[k]) and (few or _away(state.x, points[k : k + 1], sizes) > 0.5 * wide)]
-    starts = [(points[k], doubts[k]) for k in far[: 1 if few else _DESCENTS]]
+    far = np.isfinite(scores) & (few | (np.abs((points - state.x) / sizes).max(axis=1) > 0.5 * wide))
+    starts = [(points[k], doubts[k]) for k in order[far[order]][: 1 if few else _DESCENTS]]
     starts += [(0.5 * (state.x + points[k]), doubts[k]) for k in around]  # the first were drawn around the centre
     radius, iterations = (0.5 * reach, _ITERATIONS_OF_FEW) if few else (max(reach, 0.5 * wide), _ITERATIONS)
     for start, doubt in starts:
