@@ -123,8 +123,8 @@ def test_looks_far_away_stay_nearer_to_answers_and_are_left_out_where_most_have_
     for step in range(5):
         x = looking.far_look(task, replace(state, step=step), None)
         assert np.abs(x - [5.0, 5.0]).max() >= np.abs(x - state.past.points).max(axis=1).min()
-    assert looking.looks_far(task, replace(state, idle=2, step=30))
-    assert not looking.looks_far(task, replace(state, idle=2, step=2))
+    assert looking.looks_far(task, replace(state, idle=2, step=30, settled=True))
+    assert not looking.looks_far(task, replace(state, idle=2, step=2, settled=True))
 
 
 @pytest.mark.parametrize("seed", range(4))

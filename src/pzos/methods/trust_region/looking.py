@@ -45,8 +45,9 @@ _ALIKE = 1e-10
 #: Idle steps before looks far away begin, how many at a time, and how many points are compared for one.
 _IDLE, _LOOKS, _CANDIDATES = 8, 4, 3000
 #: Of more decisions than a few random points are all bad: looks go down the model to an optimum, from so many of the
-#: best far away and as many around the centre, with so many iterations; of a few decisions from the best one.
-_DESCENTS, _ITERATIONS, _ITERATIONS_OF_FEW = 5, 16, 8
+#: best far away and as many around the centre, with so many iterations; of a few decisions, or in sets that are no
+#: boxes, from the best one.
+_DESCENTS, _ITERATIONS, _ITERATIONS_OF_ONE = 5, 16, 8
 #: Answers nearer to each other than this share of the way that was come count once in the model of the whole response.
 _APART = 0.05
 #: One decision is carried on where the model promises less than this share of what was gained: not before so many
@@ -339,16 +340,17 @@ def far_look(task: Task, state: RegionState, limit: int | None) -> Vector:
     if model.factor is None or not model.variances.any():
         return np.asarray(points[int(np.argmax(apart))])
     few = state.x.size <= FEW_DECISIONS
+    several = not few and bounds_of(known.domain, state.x.size) is not None  # in other sets a descent takes long
     hopes = _HOPES if few else _HOPES_OF_MANY
     scores, doubts = _hopes(task, model, points, hopes[state.looks % len(hopes)])
-    around = [] if few else [k for k in range(min(_DESCENTS, len(points))) if np.isfinite(scores[k])]
+    around = [k for k in range(min(_DESCENTS, len(points))) if np.isfinite(scores[k])] if several else []
     scores[apart < _APART * wide] = np.inf
     order = np.argsort(scores, kind="stable")
     lowest, found = scores[order[0]], points[order[0]]
-    far = np.isfinite(scores) & (few | (np.abs((points - state.x) / sizes).max(axis=1) > 0.5 * wide))
-    starts = [(points[k], doubts[k]) for k in order[far[order]][: 1 if few else _DESCENTS]]
+    far = np.isfinite(scores) & ((not several) | (np.abs((points - state.x) / sizes).max(axis=1) > 0.5 * wide))
+    starts = [(points[k], doubts[k]) for k in order[far[order]][: _DESCENTS if several else 1]]
     starts += [(0.5 * (state.x + points[k]), doubts[k]) for k in around]  # the first were drawn around the centre
-    radius, iterations = (0.5 * reach, _ITERATIONS_OF_FEW) if few else (max(reach, 0.5 * wide), _ITERATIONS)
+    radius, iterations = (max(reach, 0.5 * wide), _ITERATIONS) if several else (0.5 * reach, _ITERATIONS_OF_ONE)
     for start, doubt in starts:
         lowered = hopeful(on_model(known.leader, known.sign, model), model, float(doubt))
         x = minimise(lowered, Region(start, radius, sizes, known.domain), iterations).x
