@@ -180,6 +180,17 @@ def test_entries_that_differ_by_rounding_alone_have_no_say_in_the_scales():
     np.testing.assert_allclose(model.response_and_pull(x)[0][:2], respond(x)[:2], atol=1e-3)
 
 
+def test_entries_in_small_units_keep_their_say():
+    def respond(x):
+        return np.array([1e12 * (x[0] - x[1]), np.sin(3.0 * x[0]), np.sin(3.0 * x[1])])
+
+    large = history_of(respond, 3, count=12, size=1.0)
+    alike = history_of(lambda x: respond(x) * [1e-12, 1.0, 1.0], 3, count=12, size=1.0)
+    one, other = (fitter(3, -np.inf).tune(h, 0, Shape.FREE, (), 0.0)[0] for h in (large, alike))
+    assert one.kernel is other.kernel
+    assert (one.length, one.weight) == pytest.approx((other.length, other.weight), rel=1e-2)
+
+
 @pytest.mark.parametrize("kernel", Kernel)
 def test_the_spread_is_nothing_at_told_answers_and_has_the_gradient_it_says(kernel):
     history = history_of(lambda x: np.sin(x), 3, count=6, size=1.0)

@@ -11,9 +11,11 @@ import pzos
 from pzos.base.keys import Keys
 from pzos.methods.response_model.history import first
 from pzos.methods.solver import Stop, Task
-from pzos.methods.trust_region.judging import _longest_with_slopes, _lost_at_once
+from pzos.methods.trust_region.elastic import ElasticMove
+from pzos.methods.trust_region.judging import _longest_with_slopes, _lost_at_once, judged
 from pzos.methods.trust_region.solver import CompositeTrustRegion
-from pzos.methods.trust_region.state import Kind, RegionState
+from pzos.methods.trust_region.state import Kind, RegionState, TrialPlan
+from pzos.methods.trust_region.subproblem import Move
 from pzos.problem.follower import seeded
 from pzos.testing import play
 
@@ -43,6 +45,11 @@ class Counted:
     def __call__(self, x):
         self.asked.append(x.copy())
         return self.answer(x)
+
+
+def tried(move):
+    """Return the plan of a trial at the end of the move."""
+    return TrialPlan((move.x,), (Kind.TRIAL.purpose,), Kind.TRIAL, move)
 
 
 def solved(follower, queries, x0=None, domain=None, leader=None, solver=None, seed=0):
@@ -263,7 +270,25 @@ def test_in_a_bounded_set_slopes_are_asked_for_as_soon_as_the_first_step_lost_fa
 ):
     x = np.full(n, 1.0 / n)
     task = Task(pzos.Problem(cost(), smooth, x, domain).known(), Keys(0))
-    assert _lost_at_once(task, RegionState(x, history=first(x, np.zeros(5)), trials=trials), ratio) is asks
+    state, move = RegionState(x, history=first(x, np.zeros(5)), trials=trials), Move(x, 1.0, 0.1)
+    assert _lost_at_once(task, state, tried(move), ratio) is asks
+    priced = ElasticMove(x, 1.0, 0.1, 1.0, 1.0, np.zeros(1), np.zeros(1), np.zeros(1), move)
+    assert not _lost_at_once(task, state, tried(priced), ratio)  # the loss may be the price of a constraint
+
+
+@pytest.mark.parametrize(("size", "kept", "radius"), [(0.05, True, 1.0), (0.9, True, 1.8), (0.05, False, 2.0)])
+def test_where_no_answer_moved_a_short_step_that_kept_its_promise_does_not_widen_the_trust_region(size, kept, radius):
+    """f falls with x alone; the second answer told differs, so that answers are known to move elsewhere."""
+    start, still = np.zeros(4), np.zeros(5)
+    leader = pzos.leader_from_functions(
+        lambda x, y: -float(x.sum()), lambda x, y: -np.ones(4), lambda x, y: np.zeros(5)
+    )
+    task = Task(pzos.Problem(leader, smooth, start, pzos.Box(-9.0, 9.0)).known(), Keys(0))
+    history = first(start, still).append(np.ones(4), np.ones(5))
+    state = RegionState(start, 0.0, 0.0, history=history, radius=1.0, scale=1.0, plateaus=True)
+    x = np.full(4, size if kept else -size)
+    plan = tried(Move(x, 4.0 * size, size))
+    assert judged(task, state, plan, [(plan.points[0], still)], None).radius == pytest.approx(radius)
 
 
 def test_after_a_first_step_into_a_queue_the_next_queries_tell_slopes_nearby():

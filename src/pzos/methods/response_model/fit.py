@@ -26,7 +26,7 @@ _FEW = 12
 #: Above this many answers the linear prior need not be fitted at every step.
 _SETTLED = 40
 #: An entry that moves by less than this share of the one that moves most differs by what a solver rounds.
-_ROUNDING = 1e-9
+_ROUNDING = 1e-13
 _LENGTHS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
 _WEIGHTS = (0.1, 0.3, 1.0, 3.0, 10.0)
 _QUADRATIC_WEIGHTS = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0)

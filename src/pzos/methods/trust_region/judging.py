@@ -11,6 +11,7 @@ from pzos.base.types import LeaderValue, Vector, dot
 from pzos.methods.response_model.fit import Shape
 from pzos.methods.solver import Task, Told
 from pzos.methods.trust_region import grouping, looking, striding
+from pzos.methods.trust_region.elastic import ElasticMove
 from pzos.methods.trust_region.state import FEW_DECISIONS, Kind, RegionState, TrialPlan, models, point_limit
 from pzos.methods.trust_region.subproblem import half_width
 from pzos.problem.leader import Leader
@@ -182,7 +183,7 @@ def _judged_exact(task: Task, state: RegionState, plan: TrialPlan, told: Told) -
         least = radius if looking.along_first_move(state) else state.floor
         radius = next_radius(state, plan.move.size, ratio, least)
         longer = _longest_with_slopes(state, plan.move.size, values[0] - current) if ratio < _LOST_FAR_MORE else None
-        sloped = state.sloped or longer is not None or _lost_at_once(task, state, ratio)
+        sloped = state.sloped or longer is not None or _lost_at_once(task, state, plan, ratio)
         state = replace(state, lost=(plan.move.size, values[0] - current), sloped=sloped)
         radius = radius if longer is None else longer
         enough = state.past.count >= _SUSPECT_FROM or longer is not None
@@ -210,13 +211,14 @@ def _longest_with_slopes(state: RegionState, size: float, loss: float) -> float 
     return longer if proportional else None
 
 
-def _lost_at_once(task: Task, state: RegionState, ratio: float) -> bool:
-    """Tell whether the very first trial lost far more than f alone promised, where all slopes are soon asked.
+def _lost_at_once(task: Task, state: RegionState, plan: TrialPlan, ratio: float) -> bool:
+    """Tell whether the very first trial lost far more than was promised, where all slopes are soon asked.
 
-    Only in a bounded set: where nothing says how wide the region is, slopes may be asked on the wrong scale.
+    Only in a bounded set: where nothing says how wide the region is, slopes may be asked on the wrong scale. Not where
+    the loss may be the price of a constraint on outcomes, which is no matter of slopes.
     """
     first, few = state.trials == 1 and state.unstructured, state.x.size <= _SOON_ASKED
-    lost = first and few and ratio < _LOST_FAR_MORE
+    lost = first and few and ratio < _LOST_FAR_MORE and not isinstance(plan.move, ElasticMove)
     return lost and bool(np.isfinite(half_width(task.known.domain, state.x, state.past.sizes)))
 
 
