@@ -73,9 +73,9 @@ def judged(task: Task, state: RegionState, plan: TrialPlan, told: Told, points: 
         if state.unmoved:
             width = 2.0 * half_width(task.known.domain, state.x, history.sizes)
             furthest = max(furthest, min(width, _ANYWHERE * state.scale))
-        # A short step that kept its promise tells nothing of what is further out than twice as far.
-        short = plan.kind is Kind.TRIAL and state.losses == 0
-        reach = min(plan.move.size, before.radius) if short else before.radius
+        # A step that kept its promise, however short, tells nothing of what is further out than twice as far.
+        kept_promise = plan.kind is Kind.TRIAL and state.losses == 0
+        reach = min(plan.move.size, before.radius) if kept_promise else before.radius
         state = replace(state, radius=max(state.radius, min(2.0 * reach, furthest)))
     kept, centre = history.trimmed(state.centre, _SPARE * point_limit(history, points))
     return replace(state, history=kept, centre=centre)

@@ -339,18 +339,21 @@ def far_look(task: Task, state: RegionState, limit: int | None) -> Vector:
     apart = np.array([_away(x, asked, sizes) for x in points])
     if model.factor is None or not model.variances.any():
         return np.asarray(points[int(np.argmax(apart))])
-    few = state.x.size <= FEW_DECISIONS
-    several = not few and bounds_of(known.domain, state.x.size) is not None  # in other sets a descent takes long
-    hopes = _HOPES if few else _HOPES_OF_MANY
+    hopes = _HOPES if state.x.size <= FEW_DECISIONS else _HOPES_OF_MANY
     scores, doubts = _hopes(task, model, points, hopes[state.looks % len(hopes)])
-    around = [k for k in range(min(_DESCENTS, len(points))) if np.isfinite(scores[k])] if several else []
+    defined = np.isfinite(scores)
     scores[apart < _APART * wide] = np.inf
-    order = np.argsort(scores, kind="stable")
-    lowest, found = scores[order[0]], points[order[0]]
-    far = np.isfinite(scores) & ((not several) | (np.abs((points - state.x) / sizes).max(axis=1) > 0.5 * wide))
-    starts = [(points[k], doubts[k]) for k in order[far[order]][: _DESCENTS if several else 1]]
-    starts += [(0.5 * (state.x + points[k]), doubts[k]) for k in around]  # the first were drawn around the centre
-    radius, iterations = (max(reach, 0.5 * wide), _ITERATIONS) if several else (0.5 * reach, _ITERATIONS_OF_ONE)
+    best = int(np.argmin(scores))
+    lowest, found = scores[best], points[best]
+    starts = [(points[best], doubts[best])] if np.isfinite(lowest) else []
+    radius, iterations = 0.5 * reach, _ITERATIONS_OF_ONE
+    if state.x.size > FEW_DECISIONS and bounds_of(known.domain, state.x.size) is not None:
+        distant = np.abs((points - state.x) / sizes).max(axis=1) > 0.5 * wide
+        ranked = np.argsort(np.where(distant, scores, np.inf), kind="stable")[:_DESCENTS]
+        starts = [(points[k], doubts[k]) for k in ranked if distant[k] and np.isfinite(scores[k])]
+        around = [k for k in range(min(_DESCENTS, len(points))) if defined[k]]  # as a rule drawn around the centre
+        starts += [(0.5 * (state.x + points[k]), doubts[k]) for k in around]
+        radius, iterations = max(reach, 0.5 * wide), _ITERATIONS
     for start, doubt in starts:
         lowered = hopeful(on_model(known.leader, known.sign, model), model, float(doubt))
         x = minimise(lowered, Region(start, radius, sizes, known.domain), iterations).x
