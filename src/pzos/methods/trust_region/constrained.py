@@ -16,7 +16,6 @@ from typing import ClassVar
 import numpy as np
 
 from pzos.base.checks import check_fields, checked, instance_of
-from pzos.base.keys import Role
 from pzos.base.threads import one_blas_thread
 from pzos.base.types import Matrix, Vector
 from pzos.methods.estimators import Answers, Plan, of_kind
@@ -132,14 +131,16 @@ class _OnMerit(CompositeTrustRegion):
         promising = move.bold.predicted > negligible(state) and not state.knows(move.bold.x)
         return query._replace(kind=Kind.EXPLORE, point=move.bold.x) if promising else query
 
+    def _takes_care(self, task: Task, state: RegionState) -> bool:
+        return False  # a step under constraints fails for their sake as well: not measured
+
     def _hopeful(self, task: Task, state: RegionState, model: ResponseModel, move: Move, doubt: float) -> Move:
         if not isinstance(task, MeritTask) or not isinstance(move, ElasticMove):
             return CompositeTrustRegion._hopeful(self, task, state, model, move, doubt)
         on = OnModel(task.problem, task.outcomes, task.scales, model)
         region = looking.region_of(task, state)
-        signs = task.keys.generator(Role.REGION, state.step).uniform(-1.0, 1.0, state.x.size)
-        start = task.known.domain.project(move.x + 1e-3 * state.radius * signs * region.sizes)
         short = max(self.iterations // 4, 1)  # hope sways the step; a long search for it would lead away
+        start = self._aside(task, state, move.x)
         hoped = hopeful_move(on, region, move, short, task.quantile, HOPE * doubt, start)
         return hoped if hoped.predicted > _WORTH * move.predicted else move
 

@@ -37,6 +37,8 @@ _FAILED_FIRST, _SQUARE_OR_SLOPE = 3, 1.5
 #: They lose so many times what was promised: at a kink, where a search may begin as well, it is less. Of up to so many
 #: decisions the slopes are asked after the first of them, in a bounded set.
 _LOST_FAR_MORE, _SOON_ASKED = -5.0, 12
+#: So many first trials may fail before the radius falls below the scale that a bounded set tells.
+_EARLY_TRIALS = 2
 #: Where answers jump, those within so many trust radii tell of the trust region.
 _NEARBY = 2.0
 #: Where the answers tell least, the trust radius may grow to so many times the first.
@@ -180,7 +182,7 @@ def _judged_exact(task: Task, state: RegionState, plan: TrialPlan, told: Told) -
         state = striding.told(state, ratio)
     if plan.kind is Kind.TRIAL:
         state = tried(state, ratio)
-        least = radius if looking.along_first_move(state) else state.floor
+        least = radius if looking.along_first_move(state) else max(state.floor, _least_at_first(task, state))
         radius = next_radius(state, plan.move.size, ratio, least)
         longer = _longest_with_slopes(state, plan.move.size, values[0] - current) if ratio < _LOST_FAR_MORE else None
         sloped = state.sloped or longer is not None or _lost_at_once(task, state, plan, ratio)
@@ -195,6 +197,15 @@ def _judged_exact(task: Task, state: RegionState, plan: TrialPlan, told: Told) -
     if values[best] < current:
         return replace(moved_to(state, told[best][0], sign * values[best]), stalled=0)
     return replace(state, stalled=state.stalled + 1)
+
+
+def _least_at_first(task: Task, state: RegionState) -> float:
+    """Return what the trust radius does not fall below after the first failures, where a bounded set tells the scale.
+
+    Only without structure, whose first steps are short for good reasons.
+    """
+    early = state.unstructured and state.trials <= _EARLY_TRIALS
+    return looking.first_scale(task, state) if early else 0.0
 
 
 def _longest_with_slopes(state: RegionState, size: float, loss: float) -> float | None:

@@ -18,12 +18,14 @@ from pzos.methods.solver import Task
 from pzos.methods.trust_region.answering import answering
 from pzos.methods.trust_region.descent import Objective
 from pzos.methods.trust_region.state import FEW_DECISIONS, RegionState, wide_model
-from pzos.methods.trust_region.subproblem import Move, Region, bounds_of, minimise, on_model
+from pzos.methods.trust_region.subproblem import Move, Region, bounds_of, half_width, minimise, on_model
 
 #: The promise of known directions that an unknown one must outweigh, and how near it is asked, in trust radii.
 _OUTWEIGHS, _NEAR = 0.3, 0.2
 #: Directions are explored once a trial has succeeded, or after so many; after a failure all, if so few are left.
 _TRIALS_BEFORE, _FEW_LEFT = 6, 20
+#: Before a trial has succeeded the width of a bounded set tells the scale: this share of half of it.
+_OF_HALF_WIDTH = 0.1
 #: What is added to the squared lengths of directions, so that nearly equal ones do no harm.
 _RIDGE = 1e-10
 #: After so many failures in a row slopes are asked for anew, where so much of their variance is left.
@@ -250,9 +252,10 @@ def _outweighs(task: Task, state: RegionState, model: ResponseModel, move: Move,
 def explore(task: Task, state: RegionState, model: ResponseModel, unseen: Vector) -> Vector:
     """Return a point close to the centre in a direction never asked: a clean slope, taken where F looks lower.
 
-    Further out after answers that did not move at all.
+    Further out after answers that did not move at all, and where a bounded set tells the scale.
     """
     region, share = region_of(task, state), _telling_share(state) * 3.0 ** min(state.flat, 6)
+    share = max(share, first_scale(task, state) / (state.radius * float(np.abs(unseen).max())))
     objective = on_model(task.known.leader, task.known.sign, model)
     points = [region.at(sign * share, unseen) for sign in (1.0, -1.0)]
     moved = [region.size(point) for point in points]
@@ -261,6 +264,18 @@ def explore(task: Task, state: RegionState, model: ResponseModel, unseen: Vector
     there, back = (objective(point)[0] for point in points)
     # Where both look alike, rounding errors do not decide: another machine has others.
     return points[int(back < there - _ALIKE * (abs(there) + abs(back)))]
+
+
+def first_scale(task: Task, state: RegionState) -> float:
+    """Return how far away slopes are asked at least, and how short the trust radius may become, at first.
+
+    A first trial that fails may leave a radius on which nothing but the jaggedness of a simulator shows. Until one has
+    succeeded, a bounded set says how far is far; 0 where none does, and after that.
+    """
+    if state.succeeded:
+        return 0.0
+    width = half_width(task.known.domain, state.x, state.past.sizes)
+    return min(_OF_HALF_WIDTH * width, state.radius) if np.isfinite(width) else 0.0
 
 
 def _telling_share(state: RegionState) -> float:
@@ -355,7 +370,7 @@ def far_look(task: Task, state: RegionState, limit: int | None) -> Vector:
         starts += [(0.5 * (state.x + points[k]), doubts[k]) for k in around]
         radius, iterations = max(reach, 0.5 * wide), _ITERATIONS
     for start, doubt in starts:
-        lowered = hopeful(on_model(known.leader, known.sign, model), model, float(doubt))
+        lowered = swayed(on_model(known.leader, known.sign, model), model, float(doubt))
         x = minimise(lowered, Region(start, radius, sizes, known.domain), iterations).x
         away = _away(x, asked, sizes) >= _APART * wide and _away(x, told, sizes) <= _away(x, refused, sizes)
         score = lowered(x)[0]
@@ -409,8 +424,8 @@ def _candidates(task: Task, state: RegionState, reach: float) -> tuple[Matrix, f
     return np.concatenate([around, inside, corners]), 0.5 * float(np.max(width / state.past.sizes))
 
 
-def hopeful(objective: Objective, model: ResponseModel, doubt: float) -> Objective:
-    """Return f on the model less ``doubt`` times the deviation of the process."""
+def swayed(objective: Objective, model: ResponseModel, doubt: float) -> Objective:
+    """Return f on the model less ``doubt`` times the deviation of the process: hope, or care where it is negative."""
 
     def lowered(x: Vector) -> tuple[float, Vector]:
         value, gradient = objective(x)

@@ -43,7 +43,14 @@ from pzos.methods.trust_region.state import (
     point_limit,
     retuned,
 )
-from pzos.methods.trust_region.subproblem import Move, first_radius, minimise, on_model, typical_sizes
+from pzos.methods.trust_region.subproblem import (
+    Move,
+    first_radius,
+    half_width,
+    minimise,
+    on_model,
+    typical_sizes,
+)
 from pzos.problem.grid import Grid
 from pzos.problem.structure import declared
 
@@ -55,8 +62,10 @@ _ROUNDING = 0.01
 _ROUNDING_BY_RADIUS = 0.03
 _NEGLIGIBLE = 1e-14
 _FLOOR = 1e-4
-#: How much of the deviation of the model counts as hope.
-HOPE = 0.3
+#: How much of the deviation of the model counts as hope, and as care.
+HOPE, _CARE = 0.3, 0.5
+#: Searches that the deviation sways begin this share of the trust radius aside.
+_ASIDE = 1e-3
 #: Hope leads at most so many times as far as the model's own minimiser, or this share of the trust radius.
 _HOPE_REACHES, _HOPE_AT_LEAST = 2.0, 0.2
 _SPARE = 2
@@ -231,6 +240,8 @@ class CompositeTrustRegion:
             return Query(Kind.PROBE, looking.probe(task, state, model, 0), move)
         if state.rough and state.step % 2 and (move.predicted < state.slack or (state.jumps > 0.0 and state.losses)):
             return Query(Kind.SURVEY, looking.survey(task, state, move.x), move)
+        if doubt > 0.0 and self._takes_care(task, state):
+            move = self._careful(task, state, model, move, doubt)
         if free and not state.rough and state.past.count > task.known.dimension and doubt > 0.0:
             move = self._hopeful(task, state, model, move, doubt)
         return Query(Kind.TRIAL, move.x, move)
@@ -254,15 +265,37 @@ class CompositeTrustRegion:
         objective = on_model(task.known.leader, task.known.sign, model)
         return minimise(objective, looking.region_of(task, state), max(self.iterations // 4, 1), start)
 
+    def _takes_care(self, task: Task, state: RegionState) -> bool:
+        """Tell whether the last trial failed while most directions were never asked, and no structure speaks for them.
+
+        Where the model knows no slopes it takes followers for unmoved, and what f promises there is bogus. Only in a
+        bounded set: elsewhere a step that fails is as a rule too long, and games whose structure is about to show lost.
+        """
+        plain = state.contest.winner is Shape.FREE and state.shapes[0] is Shape.FREE and state.exact is not False
+        if not plain or not state.losses or not 1 < state.past.count <= task.known.dimension:
+            return False
+        return bool(np.isfinite(half_width(task.known.domain, state.x, state.past.sizes)))
+
+    def _careful(self, task: Task, state: RegionState, model: ResponseModel, move: Move, doubt: float) -> Move:
+        """Return where f on the model, plus a share of what the model does not know of it, is lowest."""
+        objective, region = on_model(task.known.leader, task.known.sign, model), looking.region_of(task, state)
+        start = self._aside(task, state, state.x)  # the deviation has a corner at the centre
+        x = minimise(looking.swayed(objective, model, -_CARE * doubt), region, self.iterations, start).x
+        careful = Move(x, objective(state.x)[0] - objective(x)[0], region.size(x))
+        return careful if careful.predicted > negligible(state) else move
+
+    def _aside(self, task: Task, state: RegionState, x: Vector) -> Vector:
+        """Return a point a little beside x, in a random direction."""
+        signs = task.keys.generator(Role.REGION, state.step).uniform(-1.0, 1.0, x.size)
+        return task.known.domain.project(x + _ASIDE * state.radius * signs * state.past.sizes)
+
     def _hopeful(self, task: Task, state: RegionState, model: ResponseModel, move: Move, doubt: float) -> Move:
         """Return where f on the model, less a share of what the model does not know of it, is lowest."""
         objective = on_model(task.known.leader, task.known.sign, model)
-        lowered = looking.hopeful(objective, model, HOPE * doubt)
-        signs = task.keys.generator(Role.REGION, state.step).uniform(-1.0, 1.0, state.x.size)
+        lowered = looking.swayed(objective, model, HOPE * doubt)
         reach = min(state.radius, max(_HOPE_REACHES * move.size, _HOPE_AT_LEAST * state.radius))
         region = looking.region_of(task, state, reach)
-        start = task.known.domain.project(move.x + 1e-3 * state.radius * signs * region.sizes)
-        x = minimise(lowered, region, self.iterations, start).x
+        x = minimise(lowered, region, self.iterations, self._aside(task, state, move.x)).x
         return Move(x, objective(state.x)[0] - objective(x)[0], region.size(x))
 
     # ---- telling ------------------------------------------------------------------------------------------
