@@ -276,6 +276,27 @@ def test_in_a_bounded_set_slopes_are_asked_for_as_soon_as_the_first_step_lost_fa
     assert not _lost_at_once(task, state, tried(priced), ratio)  # the loss may be the price of a constraint
 
 
+@pytest.mark.parametrize(
+    ("domain", "trials", "succeeded", "radius"),
+    [
+        (pzos.Box(-9.0, 9.0), 0, False, 0.9),  # a tenth of half the width
+        (pzos.Box(-9.0, 9.0), 2, False, 0.1),  # the third to fail
+        (pzos.Box(-9.0, 9.0), 0, True, 0.3),
+        (None, 0, False, 0.1),
+    ],
+)
+def test_after_the_first_failures_a_bounded_set_tells_how_short_steps_may_become(domain, trials, succeeded, radius):
+    start, still = np.zeros(4), np.zeros(5)
+    leader = pzos.leader_from_functions(
+        lambda x, y: float(x.sum()), lambda x, y: np.ones(4), lambda x, y: np.zeros(5)
+    )  # the trial below goes the wrong way, by far
+    task = Task(pzos.Problem(leader, smooth, start, domain).known(), Keys(0))
+    history = first(start, still).append(np.array([1.0, 0.0, 0.0, 0.0]), np.ones(5))
+    state = RegionState(start, 0.0, 0.0, history=history, radius=1.0, scale=1.0, trials=trials, succeeded=succeeded)
+    plan = tried(Move(np.ones(4), 0.01, 1.0))
+    assert judged(task, state, plan, [(plan.points[0], smooth(plan.points[0]))], None).radius == pytest.approx(radius)
+
+
 @pytest.mark.parametrize(("size", "kept", "radius"), [(0.05, True, 1.0), (0.9, True, 1.8), (0.05, False, 2.0)])
 def test_where_no_answer_moved_a_short_step_that_kept_its_promise_does_not_widen_the_trust_region(size, kept, radius):
     """f falls with x alone; the second answer told differs, so that answers are known to move elsewhere."""

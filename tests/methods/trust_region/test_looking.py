@@ -10,11 +10,11 @@ import pytest
 import pzos
 from pzos.base.errors import InvalidInput
 from pzos.base.keys import Keys
-from pzos.methods.response_model.history import History
+from pzos.methods.response_model.history import History, first
 from pzos.methods.solver import Stop, Task
-from pzos.methods.trust_region.looking import anywhere, far_look
+from pzos.methods.trust_region.looking import anywhere, explore, far_look, first_scale
 from pzos.methods.trust_region.solver import CompositeTrustRegion
-from pzos.methods.trust_region.state import RegionState
+from pzos.methods.trust_region.state import RegionState, models
 from pzos.testing import play
 
 rng = np.random.default_rng(11)
@@ -50,6 +50,29 @@ def test_the_search_does_not_depend_on_the_units_of_x(scale):
     one = pzos.solve(problem, solver, queries=25, seed=2, progress=False)
     other = pzos.solve(plain, solver, queries=25, seed=2, progress=False)
     assert one.value == pytest.approx(other.value, rel=1e-3, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("domain", "radius", "succeeded", "scale"),
+    [
+        (pzos.Box(-5.0, 5.0), 3.0, False, 0.5),
+        (pzos.Box(-5.0, 5.0), 0.2, False, 0.2),  # within the trust region
+        (pzos.Box(-5.0, 5.0), 3.0, True, 0.0),  # trials tell it by now
+        (pzos.Box(-5.0, np.inf), 3.0, False, 0.0),
+        (pzos.Nonnegative(), 3.0, False, 0.0),
+    ],
+)
+def test_before_a_trial_has_succeeded_a_bounded_set_tells_how_far_slopes_are_asked(domain, radius, succeeded, scale):
+    x, y = np.ones(4), np.zeros(5)
+    known = replace(tracked(4, 5).known(), x0=x, domain=domain)
+    task = Task(known, Keys(0))
+    value = known.leader.value(x, y)
+    state = RegionState(x, value, history=first(x, y), radius=radius, succeeded=succeeded)
+    assert first_scale(task, state) == pytest.approx(scale)
+    (model,) = models(task, state, None, state.shapes, state.priors).values()
+    asked = explore(task, state, model, np.array([0.0, 0.6, -0.8, 0.0]))
+    near = 0.2 * 0.8 * radius  # the share of the trust radius at which slopes are asked elsewhere
+    assert float(np.abs(asked - x).max()) == pytest.approx(max(scale, near))
 
 
 def two_wells():
