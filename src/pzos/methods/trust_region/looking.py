@@ -83,11 +83,12 @@ def probe(task: Task, state: RegionState, model: ResponseModel, index: int) -> V
         if alike is not None:
             return alike
     v = task.keys.direction(state.step, index, state.x.size, Role.PROBE)
-    seen = model.geometry
+    seen, region = model.geometry, region_of(task, state)
     if 0 < seen.count < state.x.size:
-        v = _away_from(seen, v)
+        unseen = _led_on(task, region, _unit(_away_from(seen, v)))
+        v = v if unseen is None else unseen
     direction: Vector = v / max(float(np.abs(v).max()), 1e-300)
-    return region_of(task, state).at(0.5, direction)
+    return region.at(0.5, direction)
 
 
 def shared_first(task: Task, state: RegionState) -> bool:
@@ -189,10 +190,9 @@ def unseen_direction(task: Task, state: RegionState, model: ResponseModel, move:
     if count > n:
         return _forgotten(task, state, model)
     v = _away_from(model.geometry, task.keys.direction(state.step, 0, n, Role.PROBE))
-    size = float(np.linalg.norm(v))
-    if size <= 1e-6:
+    unseen = None if float(np.linalg.norm(v)) <= 1e-6 else _led_on(task, region_of(task, state), _unit(v))
+    if unseen is None:
         return None
-    unseen: Vector = v / size
     if len(state.contest.shapes) > 1:
         # As many answers as decisions: most games are like that, and their own effects show without being explored.
         return unseen if state.losses > 1 and n <= _FEW_LEFT else None
@@ -220,12 +220,20 @@ def _forgotten(task: Task, state: RegionState, model: ResponseModel) -> Vector |
     if unknown.shape[0] <= n // 4:
         return None
     direction = (unknown @ task.keys.direction(state.step, 0, n, Role.PROBE)) @ unknown
-    forgotten: Vector = direction / float(np.linalg.norm(direction))
-    return forgotten if bounds_of(task.known.domain, n) is not None else _within(region_of(task, state), forgotten)
+    return _led_on(task, region_of(task, state), _unit(direction))
 
 
-def _within(region: Region, direction: Vector) -> Vector | None:
-    """Return where a unit direction leads within the set; None where the set hardly lets it move."""
+def _unit(v: Vector) -> Vector:
+    return v / max(float(np.linalg.norm(v)), 1e-300)
+
+
+def _led_on(task: Task, region: Region, direction: Vector) -> Vector | None:
+    """Return where a unit direction leads within the set; None where the set hardly lets it move, as shares of a sum.
+
+    In a box a direction that is blocked one way leads on the other.
+    """
+    if bounds_of(task.known.domain, direction.size) is not None:
+        return direction
     way = (region.at(_NEAR, direction) - region.centre) / region.sizes
     size = float(np.linalg.norm(way))
     return way / size if size > _LED_ON * _NEAR * region.radius else None
