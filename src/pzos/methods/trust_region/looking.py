@@ -85,8 +85,8 @@ def probe(task: Task, state: RegionState, model: ResponseModel, index: int) -> V
     v = task.keys.direction(state.step, index, state.x.size, Role.PROBE)
     seen, region = model.geometry, region_of(task, state)
     if 0 < seen.count < state.x.size:
-        unseen = _led_on(task, region, _unit(_away_from(seen, v)))
-        v = v if unseen is None else unseen
+        unseen = _unit(_away_from(seen, v))
+        v = v if _blocked(region, unseen) else unseen
     direction: Vector = v / max(float(np.abs(v).max()), 1e-300)
     return region.at(0.5, direction)
 
@@ -190,8 +190,8 @@ def unseen_direction(task: Task, state: RegionState, model: ResponseModel, move:
     if count > n:
         return _forgotten(task, state, model)
     v = _away_from(model.geometry, task.keys.direction(state.step, 0, n, Role.PROBE))
-    unseen = None if float(np.linalg.norm(v)) <= 1e-6 else _led_on(task, region_of(task, state), _unit(v))
-    if unseen is None:
+    unseen = _unit(v)
+    if float(np.linalg.norm(v)) <= 1e-6 or _blocked(region_of(task, state), unseen):
         return None
     if len(state.contest.shapes) > 1:
         # As many answers as decisions: most games are like that, and their own effects show without being explored.
@@ -220,20 +220,22 @@ def _forgotten(task: Task, state: RegionState, model: ResponseModel) -> Vector |
     if unknown.shape[0] <= n // 4:
         return None
     direction = (unknown @ task.keys.direction(state.step, 0, n, Role.PROBE)) @ unknown
-    return _led_on(task, region_of(task, state), _unit(direction))
+    forgotten, region = _unit(direction), region_of(task, state)
+    return forgotten if bounds_of(task.known.domain, n) is not None else _within(region, forgotten)
 
 
 def _unit(v: Vector) -> Vector:
     return v / max(float(np.linalg.norm(v)), 1e-300)
 
 
-def _led_on(task: Task, region: Region, direction: Vector) -> Vector | None:
-    """Return where a unit direction leads within the set; None where the set hardly lets it move, as shares of a sum.
+def _blocked(region: Region, direction: Vector) -> bool:
+    """Tell whether the set lets nothing move along a unit direction, either way: as all shares of a sum together."""
+    moved = (region.size(region.at(share, direction)) for share in (_NEAR, -_NEAR))
+    return max(moved) <= _STUCK * region.radius
 
-    In a box a direction that is blocked one way leads on the other.
-    """
-    if bounds_of(task.known.domain, direction.size) is not None:
-        return direction
+
+def _within(region: Region, direction: Vector) -> Vector | None:
+    """Return where a unit direction leads within the set; None where the set hardly lets it move."""
     way = (region.at(_NEAR, direction) - region.centre) / region.sizes
     size = float(np.linalg.norm(way))
     return way / size if size > _LED_ON * _NEAR * region.radius else None
