@@ -285,7 +285,7 @@ def test_in_a_bounded_set_slopes_are_asked_for_as_soon_as_the_first_step_lost_fa
         (None, 0, False, 0.1),
     ],
 )
-def test_after_the_first_failures_a_bounded_set_tells_how_short_steps_may_become(domain, trials, succeeded, radius):
+def test_after_the_first_failures_a_bounded_box_tells_how_short_steps_may_become(domain, trials, succeeded, radius):
     start, still = np.zeros(4), np.zeros(5)
     leader = pzos.leader_from_functions(
         lambda x, y: float(x.sum()), lambda x, y: np.ones(4), lambda x, y: np.zeros(5)

@@ -9,6 +9,7 @@ import numpy as np
 from pzos.base.checks import counted
 from pzos.base.types import LeaderValue, Vector, dot
 from pzos.methods.response_model.fit import Shape
+from pzos.methods.response_model.history import History
 from pzos.methods.solver import Task, Told
 from pzos.methods.trust_region import grouping, looking, striding
 from pzos.methods.trust_region.elastic import ElasticMove
@@ -37,7 +38,7 @@ _FAILED_FIRST, _SQUARE_OR_SLOPE = 3, 1.5
 #: They lose so many times what was promised: at a kink, where a search may begin as well, it is less. Of up to so many
 #: decisions the slopes are asked after the first of them, in a bounded set.
 _LOST_FAR_MORE, _SOON_ASKED = -5.0, 12
-#: So many first trials may fail before the radius falls below the scale that a bounded set tells.
+#: So many first trials may fail before the radius falls below the scale that a bounded box tells.
 _EARLY_TRIALS = 2
 #: Where answers jump, those within so many trust radii tell of the trust region.
 _NEARBY = 2.0
@@ -115,16 +116,21 @@ def _repeated(task: Task, state: RegionState, x: Vector, y: Vector) -> RegionSta
     noise, or so rough that it must be treated like noise; then the answer counts as one more at the centre.
     """
     history = state.past
-    change = float(np.sqrt(np.mean((y - history.answers[state.centre]) ** 2)))
-    moved = float(np.linalg.norm((x - state.x) / history.sizes))
-    slope = history.steepest(state.centre)
-    rounding = 1e-12 * float(np.abs(history.answers).max())
-    noisy = state.exact is False or change > max(_STEEPER * slope * moved, rounding)
+    change, explained = _beside(history, state.centre, x, y)
+    noisy = state.exact is False or change > explained
     history = history.append(state.x if noisy else x, y)
     value = task.known.leader.value(state.x, history.answers[state.centre])
     tuned = 0 if noisy else state.tuned
     jumps = 0.0 if noisy else state.jumps
     return replace(state, history=history, exact=not noisy, suspect=False, value=value, tuned=tuned, jumps=jumps)
+
+
+def _beside(history: History, row: int, x: Vector, y: Vector) -> tuple[float, float]:
+    """Return by how much an answer differs from the one in a row, and by how much it may: slopes, and rounding."""
+    change = float(np.sqrt(np.mean((y - history.answers[row]) ** 2)))
+    moved = float(np.linalg.norm((x - history.points[row]) / history.sizes))
+    rounding = 1e-12 * float(np.abs(history.answers).max())
+    return change, max(_STEEPER * history.steepest(row) * moved, rounding)
 
 
 def _surprised(state: RegionState, plan: TrialPlan, x: Vector, y: Vector) -> RegionState:
@@ -157,10 +163,11 @@ def _checked(task: Task, state: RegionState, x: Vector, y: Vector) -> RegionStat
     if row is None:
         return replace(state, plateaus=state.plateaus or state.miss == 0.0)
     # Beside an answer equal to the one before, a right one may differ by what slopes account for.
-    moved = float(np.linalg.norm((x - history.points[row]) / history.sizes))
-    least = _STEEPER * history.steepest(row) * moved if state.miss == 0.0 else _AGREES * state.miss
-    if float(np.sqrt(np.mean((y - history.answers[row]) ** 2))) <= least:
-        return replace(state, plateaus=state.plateaus or state.miss == 0.0)
+    change, explained = _beside(history, row, x, y)
+    least = explained if state.miss == 0.0 else _AGREES * state.miss
+    if change <= least:
+        exact = True if state.exact is None and change <= explained else state.exact  # they repeat themselves
+        return replace(state, plateaus=state.plateaus or state.miss == 0.0, exact=exact)
     history = history.replaced(row, y)
     values = [sign * leader.value(x, y) for x, y in zip(history.points, history.answers, strict=True)]
     best = int(np.argmin(values))
@@ -200,7 +207,7 @@ def _judged_exact(task: Task, state: RegionState, plan: TrialPlan, told: Told) -
 
 
 def _least_at_first(task: Task, state: RegionState) -> float:
-    """Return what the trust radius does not fall below after the first failures, where a bounded set tells the scale.
+    """Return what the trust radius does not fall below after the first failures, where a bounded box tells the scale.
 
     Only without structure, whose first steps are short for good reasons.
     """

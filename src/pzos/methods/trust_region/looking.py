@@ -18,13 +18,13 @@ from pzos.methods.solver import Task
 from pzos.methods.trust_region.answering import answering
 from pzos.methods.trust_region.descent import Objective
 from pzos.methods.trust_region.state import FEW_DECISIONS, RegionState, wide_model
-from pzos.methods.trust_region.subproblem import Move, Region, bounds_of, half_width, minimise, on_model
+from pzos.methods.trust_region.subproblem import Move, Region, bounds_of, minimise, on_model
 
 #: The promise of known directions that an unknown one must outweigh, and how near it is asked, in trust radii.
 _OUTWEIGHS, _NEAR = 0.3, 0.2
 #: Directions are explored once a trial has succeeded, or after so many; after a failure all, if so few are left.
 _TRIALS_BEFORE, _FEW_LEFT = 6, 20
-#: Before a trial has succeeded the width of a bounded set tells the scale: this share of half of it.
+#: Before a trial has succeeded the width of a bounded box tells the scale: this share of half of it.
 _OF_HALF_WIDTH = 0.1
 #: What is added to the squared lengths of directions, so that nearly equal ones do no harm.
 _RIDGE = 1e-10
@@ -262,7 +262,7 @@ def _outweighs(task: Task, state: RegionState, model: ResponseModel, move: Move,
 def explore(task: Task, state: RegionState, model: ResponseModel, unseen: Vector) -> Vector:
     """Return a point close to the centre in a direction never asked: a clean slope, taken where F looks lower.
 
-    Further out after answers that did not move at all, and where a bounded set tells the scale.
+    Further out after answers that did not move at all, and where a bounded box tells the scale.
     """
     region, share = region_of(task, state), _telling_share(state) * 3.0 ** min(state.flat, 6)
     share = max(share, first_scale(task, state) / (state.radius * float(np.abs(unseen).max())))
@@ -280,12 +280,13 @@ def first_scale(task: Task, state: RegionState) -> float:
     """Return how far away slopes are asked at least, and how short the trust radius may become, at first.
 
     A first trial that fails may leave a radius on which nothing but the jaggedness of a simulator shows. Until one has
-    succeeded, a bounded set says how far is far; 0 where none does, and after that.
+    succeeded, a bounded box says how far is far; 0 where there is none, and after that. Of other sets the width says
+    little: a tenth of a simplex is as much as all that one of ten shares has.
     """
-    if state.succeeded:
+    bounds = None if state.succeeded else _bounded_box(task, state.x.size)
+    if bounds is None:
         return 0.0
-    width = half_width(task.known.domain, state.x, state.past.sizes)
-    return min(_OF_HALF_WIDTH * width, state.radius) if np.isfinite(width) else 0.0
+    return min(_OF_HALF_WIDTH * 0.5 * float(np.max((bounds[1] - bounds[0]) / state.past.sizes)), state.radius)
 
 
 def _telling_share(state: RegionState) -> float:
