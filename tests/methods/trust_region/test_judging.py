@@ -322,6 +322,29 @@ def test_after_a_first_step_into_a_queue_the_next_queries_tell_slopes_nearby():
     assert np.linalg.matrix_rank(moves, tol=1e-3 * np.abs(moves).max()) == len(moves)
 
 
+@pytest.mark.parametrize("seed", [0, 1, 4])
+def test_on_a_simplex_no_query_is_spent_on_a_direction_that_the_set_forbids(seed):
+    """Shares of a sum cannot all grow: the last direction never asked would lead to where the search stands."""
+    problem, _ = queues(seed)
+    _, asked, _ = play(problem, CompositeTrustRegion(), steps=14, seed=seed)
+    points = np.array([query.x for query in asked])
+    apart = np.abs(points[:, None] - points).max(axis=2) + np.eye(len(points))
+    assert apart.min() > 1e-12
+
+
+@pytest.mark.parametrize(("off", "exact"), [(0.0, True), (0.05, None), (0.5, None)])
+def test_a_query_beside_a_surprising_answer_tells_whether_followers_repeat_themselves(off, exact):
+    """``off`` is by how much the second answer differs, in units of the surprise: not at all, a little, or far."""
+    problem = pzos.Problem(cost(), smooth, np.zeros(4))
+    task, history = Task(problem.known(), Keys(0)), first(np.zeros(4), smooth(np.zeros(4)))
+    for x in np.eye(4):
+        history = history.append(x, smooth(x))
+    state = RegionState(np.zeros(4), history=history, radius=1.0, scale=1.0, surprise=np.eye(4)[1], miss=1.0)
+    beside = state.surprise + 1e-6
+    plan = TrialPlan((beside,), (Kind.CHECK.purpose,), Kind.CHECK)
+    assert judged(task, state, plan, [(beside, smooth(beside) + off)], None).exact is exact
+
+
 def test_under_noise_looks_far_away_that_find_nothing_leave_the_trust_radius_alone():
     draw, solver = np.random.default_rng(3), CompositeTrustRegion(noisy=True)
     task = Task(pzos.Problem(cost(), smooth, np.full(4, 2.0), pzos.Box(-3.0, 3.0)).known(), Keys(0))
