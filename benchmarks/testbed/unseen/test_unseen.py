@@ -116,6 +116,8 @@ def test_the_door_counts_disturbs_by_number_and_keeps_the_truth():
     np.testing.assert_array_equal(again.asked(x), first)
     assert door.values == [instance.true_value(x)] * 2
     assert door.repeats == 1
+    again.asked(x * (1.0 + 1e-15))  # the same up to rounding
+    assert again.repeats == 1
     door.asked(x + 1.0)
     with pytest.raises(Spent):
         door.asked(x)
