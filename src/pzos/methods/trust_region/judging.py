@@ -166,8 +166,9 @@ def _checked(task: Task, state: RegionState, x: Vector, y: Vector) -> RegionStat
     change, explained = _beside(history, row, x, y)
     least = explained if state.miss == 0.0 else _AGREES * state.miss
     if change <= least:
-        exact = True if state.exact is None and change <= explained else state.exact  # they repeat themselves
-        return replace(state, plateaus=state.plateaus or state.miss == 0.0, exact=exact)
+        # Where nothing moves noise may rest as well: only a surprise that was right tells that followers repeat themselves.
+        repeats = state.exact is None and state.miss > 0.0 and change <= explained
+        return replace(state, plateaus=state.plateaus or state.miss == 0.0, exact=True if repeats else state.exact)
     history = history.replaced(row, y)
     values = [sign * leader.value(x, y) for x, y in zip(history.points, history.answers, strict=True)]
     best = int(np.argmin(values))

@@ -18,7 +18,7 @@ from pzos.methods.solver import Task
 from pzos.methods.trust_region.answering import answering
 from pzos.methods.trust_region.descent import Objective
 from pzos.methods.trust_region.state import FEW_DECISIONS, RegionState, wide_model
-from pzos.methods.trust_region.subproblem import Move, Region, bounds_of, minimise, on_model
+from pzos.methods.trust_region.subproblem import Move, Region, bounds_of, half_width, minimise, on_model
 
 #: The promise of known directions that an unknown one must outweigh, and how near it is asked, in trust radii.
 _OUTWEIGHS, _NEAR = 0.3, 0.2
@@ -230,8 +230,8 @@ def _unit(v: Vector) -> Vector:
 
 def _blocked(region: Region, direction: Vector) -> bool:
     """Tell whether the set lets nothing move along a unit direction, either way: as all shares of a sum together."""
-    moved = (region.size(region.at(share, direction)) for share in (_NEAR, -_NEAR))
-    return max(moved) <= _STUCK * region.radius
+    moved = max(region.size(region.at(share, direction)) for share in (_NEAR, -_NEAR))
+    return moved <= _STUCK * _NEAR * region.radius * float(np.abs(direction).max())
 
 
 def _within(region: Region, direction: Vector) -> Vector | None:
@@ -277,16 +277,16 @@ def explore(task: Task, state: RegionState, model: ResponseModel, unseen: Vector
 
 
 def first_scale(task: Task, state: RegionState) -> float:
-    """Return how far away slopes are asked at least, and how short the trust radius may become, at first.
+    """Return how far away slopes are asked at least, and how short a failed trial may leave the trust radius, at first.
 
     A first trial that fails may leave a radius on which nothing but the jaggedness of a simulator shows. Until one has
     succeeded, a bounded box says how far is far; 0 where there is none, and after that. Of other sets the width says
     little: a tenth of a simplex is as much as all that one of ten shares has.
     """
-    bounds = None if state.succeeded else _bounded_box(task, state.x.size)
-    if bounds is None:
+    if state.succeeded or bounds_of(task.known.domain, state.x.size) is None:
         return 0.0
-    return min(_OF_HALF_WIDTH * 0.5 * float(np.max((bounds[1] - bounds[0]) / state.past.sizes)), state.radius)
+    width = half_width(task.known.domain, state.x, state.past.sizes)
+    return min(_OF_HALF_WIDTH * width, state.radius) if np.isfinite(width) else 0.0
 
 
 def _telling_share(state: RegionState) -> float:
