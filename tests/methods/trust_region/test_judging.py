@@ -332,14 +332,17 @@ def test_on_a_simplex_no_query_is_spent_on_a_direction_that_the_set_forbids(seed
     assert apart.min() > 1e-12
 
 
-@pytest.mark.parametrize(("off", "exact"), [(0.0, True), (0.05, None), (0.5, None)])
-def test_a_query_beside_a_surprising_answer_tells_whether_followers_repeat_themselves(off, exact):
-    """``off`` is by how much the second answer differs, in units of the surprise: not at all, a little, or far."""
+@pytest.mark.parametrize(
+    ("miss", "off", "exact"), [(1.0, 0.0, True), (1.0, 0.05, None), (1.0, 0.5, None), (0.0, 0.0, None)]
+)
+def test_a_query_beside_a_surprising_answer_tells_whether_followers_repeat_themselves(miss, off, exact):
+    """``off`` is by how much the second answer differs: not at all, a little, or far. Where the first surprised by not
+    moving (``miss`` 0), noise may rest as well."""
     problem = pzos.Problem(cost(), smooth, np.zeros(4))
     task, history = Task(problem.known(), Keys(0)), first(np.zeros(4), smooth(np.zeros(4)))
     for x in np.eye(4):
         history = history.append(x, smooth(x))
-    state = RegionState(np.zeros(4), history=history, radius=1.0, scale=1.0, surprise=np.eye(4)[1], miss=1.0)
+    state = RegionState(np.zeros(4), history=history, radius=1.0, scale=1.0, surprise=np.eye(4)[1], miss=miss)
     beside = state.surprise + 1e-6
     plan = TrialPlan((beside,), (Kind.CHECK.purpose,), Kind.CHECK)
     assert judged(task, state, plan, [(beside, smooth(beside) + off)], None).exact is exact

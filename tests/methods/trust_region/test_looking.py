@@ -59,6 +59,7 @@ def test_the_search_does_not_depend_on_the_units_of_x(scale):
         (pzos.Box(-5.0, 5.0), 0.2, False, 0.2),  # within the trust region
         (pzos.Box(-5.0, 5.0), 3.0, True, 0.0),  # trials tell it by now
         (pzos.Box(-5.0, np.inf), 3.0, False, 0.0),
+        (pzos.Box(-1e8, 1e8), 3.0, False, 0.0),  # bounds that stand for none
         (pzos.Nonnegative(), 3.0, False, 0.0),
         (pzos.Ball(np.zeros(4), 9.0), 3.0, False, 0.0),
     ],

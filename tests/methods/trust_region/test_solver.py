@@ -343,6 +343,8 @@ def test_after_a_failure_a_step_stays_where_slopes_are_known():
     assert np.abs(plain.x[1:] - x0[1:]).max() == pytest.approx(1.0)
     assert np.abs(careful.x[1:] - x0[1:]).max() < 0.5
     assert careful.predicted > 0.0
+    assert solver._careful(task, state, model, plain, 100.0 * doubt) is plain  # nothing is worth it: no tiny step
+    assert next(iter(solver.planned(task, state).points)) == pytest.approx(careful.x)
     assert solver._takes_care(task, state)
     assert not solver._takes_care(task, replace(state, losses=0))
     assert not solver._takes_care(task, replace(state, exact=False))

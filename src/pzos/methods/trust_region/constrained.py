@@ -140,7 +140,7 @@ class _OnMerit(CompositeTrustRegion):
         on = OnModel(task.problem, task.outcomes, task.scales, model)
         region = looking.region_of(task, state)
         short = max(self.iterations // 4, 1)  # hope sways the step; a long search for it would lead away
-        start = self._aside(task, state, move.x)
+        start = looking.nudged(task, state, move.x)
         hoped = hopeful_move(on, region, move, short, task.quantile, HOPE * doubt, start)
         return hoped if hoped.predicted > _WORTH * move.predicted else move
 

@@ -166,7 +166,7 @@ def _checked(task: Task, state: RegionState, x: Vector, y: Vector) -> RegionStat
     change, explained = _beside(history, row, x, y)
     least = explained if state.miss == 0.0 else _AGREES * state.miss
     if change <= least:
-        # Where nothing moves noise may rest as well: only a surprise that was right tells that followers repeat themselves.
+        # Where nothing moves noise may rest as well: only a surprise that was right says that answers repeat.
         repeats = state.exact is None and state.miss > 0.0 and change <= explained
         return replace(state, plateaus=state.plateaus or state.miss == 0.0, exact=True if repeats else state.exact)
     history = history.replaced(row, y)
@@ -190,7 +190,7 @@ def _judged_exact(task: Task, state: RegionState, plan: TrialPlan, told: Told) -
         state = striding.told(state, ratio)
     if plan.kind is Kind.TRIAL:
         state = tried(state, ratio)
-        least = radius if looking.along_first_move(state) else max(state.floor, _least_at_first(task, state))
+        least = radius if looking.along_first_move(state) else max(state.floor, _least_at_first(task, state, plan))
         radius = next_radius(state, plan.move.size, ratio, least)
         longer = _longest_with_slopes(state, plan.move.size, values[0] - current) if ratio < _LOST_FAR_MORE else None
         sloped = state.sloped or longer is not None or _lost_at_once(task, state, plan, ratio)
@@ -207,12 +207,13 @@ def _judged_exact(task: Task, state: RegionState, plan: TrialPlan, told: Told) -
     return replace(state, stalled=state.stalled + 1)
 
 
-def _least_at_first(task: Task, state: RegionState) -> float:
+def _least_at_first(task: Task, state: RegionState, plan: TrialPlan) -> float:
     """Return what the trust radius does not fall below after the first failures, where a bounded box tells the scale.
 
-    Only without structure, whose first steps are short for good reasons.
+    Only without structure, whose first steps are short for good reasons, and not where a loss may be the price of a
+    constraint on outcomes.
     """
-    early = state.unstructured and state.trials <= _EARLY_TRIALS
+    early = state.unstructured and state.trials <= _EARLY_TRIALS and not isinstance(plan.move, ElasticMove)
     return looking.first_scale(task, state) if early else 0.0
 
 
@@ -238,7 +239,7 @@ def _lost_at_once(task: Task, state: RegionState, plan: TrialPlan, ratio: float)
     """
     first, few = state.trials == 1 and state.unstructured, state.x.size <= _SOON_ASKED
     lost = first and few and ratio < _LOST_FAR_MORE and not isinstance(plan.move, ElasticMove)
-    return lost and bool(np.isfinite(half_width(task.known.domain, state.x, state.past.sizes)))
+    return lost and looking.bounded(task, state)
 
 
 def _where_defined(leader: Leader, x: Vector, guess: Vector, told: Vector) -> LeaderValue:

@@ -42,6 +42,8 @@ _ROUNDED = 0.1
 _TRIES = 20
 #: How far beside a point the followers are asked whether they repeat themselves, in trust radii.
 _BESIDE = 1e-5
+#: How far aside a search begins that the deviation sways, in trust radii.
+_NUDGE = 1e-3
 #: Values of F on the model that differ by less than this share are the same.
 _ALIKE = 1e-10
 #: Idle steps before looks far away begin, how many at a time, and how many points are compared for one.
@@ -276,6 +278,11 @@ def explore(task: Task, state: RegionState, model: ResponseModel, unseen: Vector
     return points[int(back < there - _ALIKE * (abs(there) + abs(back)))]
 
 
+def bounded(task: Task, state: RegionState) -> bool:
+    """Tell whether the set has a width."""
+    return bool(np.isfinite(half_width(task.known.domain, state.x, state.past.sizes)))
+
+
 def first_scale(task: Task, state: RegionState) -> float:
     """Return how far away slopes are asked at least, and how short a failed trial may leave the trust radius, at first.
 
@@ -438,7 +445,7 @@ def _candidates(task: Task, state: RegionState, reach: float) -> tuple[Matrix, f
 def swayed(objective: Objective, model: ResponseModel, doubt: float) -> Objective:
     """Return f on the model less ``doubt`` times the deviation of the process: hope, or care where it is negative."""
 
-    def lowered(x: Vector) -> tuple[float, Vector]:
+    def value_and_gradient(x: Vector) -> tuple[float, Vector]:
         value, gradient = objective(x)
         variance, slope = model.spread(x)
         deviation = doubt * float(np.sqrt(variance))
@@ -446,4 +453,10 @@ def swayed(objective: Objective, model: ResponseModel, doubt: float) -> Objectiv
             return value - deviation, gradient
         return value - deviation, gradient - (0.5 * deviation / variance) * slope
 
-    return lowered
+    return value_and_gradient
+
+
+def nudged(task: Task, state: RegionState, x: Vector) -> Vector:
+    """Return a point a little beside x, in a random direction: where a search that the deviation sways begins."""
+    signs = task.keys.generator(Role.REGION, state.step).uniform(-1.0, 1.0, x.size)
+    return task.known.domain.project(x + _NUDGE * state.radius * signs * state.past.sizes)

@@ -18,7 +18,6 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from pzos.base.checks import Faults, check_fields, checked, one_of, positive, whole
-from pzos.base.keys import Role
 from pzos.base.threads import one_blas_thread
 from pzos.base.types import LeaderValue, Vector
 from pzos.methods.estimators import Answers, Plan, of_kind
@@ -43,14 +42,7 @@ from pzos.methods.trust_region.state import (
     point_limit,
     retuned,
 )
-from pzos.methods.trust_region.subproblem import (
-    Move,
-    first_radius,
-    half_width,
-    minimise,
-    on_model,
-    typical_sizes,
-)
+from pzos.methods.trust_region.subproblem import Move, first_radius, minimise, on_model, typical_sizes
 from pzos.problem.grid import Grid
 from pzos.problem.structure import declared
 
@@ -64,8 +56,8 @@ _NEGLIGIBLE = 1e-14
 _FLOOR = 1e-4
 #: How much of the deviation of the model counts as hope, and as care.
 HOPE, _CARE = 0.3, 0.5
-#: Searches that the deviation sways begin this share of the trust radius aside.
-_ASIDE = 1e-3
+#: A careful step shorter than this share of the trust radius would be a query at the centre once more.
+_SHORTEST_CARE = 0.01
 #: Hope leads at most so many times as far as the model's own minimiser, or this share of the trust radius.
 _HOPE_REACHES, _HOPE_AT_LEAST = 2.0, 0.2
 _SPARE = 2
@@ -266,28 +258,28 @@ class CompositeTrustRegion:
         return minimise(objective, looking.region_of(task, state), max(self.iterations // 4, 1), start)
 
     def _takes_care(self, task: Task, state: RegionState) -> bool:
-        """Tell whether the last trial failed while most directions were never asked, and no structure speaks for them.
+        """Tell whether the last trial failed before every direction was asked, and no structure speaks for the others.
 
         Where the model knows no slopes it takes followers for unmoved, and what f promises there is bogus. Only in a
-        bounded set: elsewhere a step that fails is as a rule too long, and games whose structure is about to show lost.
+        bounded set: elsewhere a step that fails is as a rule too long, and routing games lost by care.
         """
         plain = state.contest.winner is Shape.FREE and state.shapes[0] is Shape.FREE and state.exact is not False
-        if not plain or not state.losses or not 1 < state.past.count <= task.known.dimension:
-            return False
-        return bool(np.isfinite(half_width(task.known.domain, state.x, state.past.sizes)))
+        unasked = 1 < state.past.count <= task.known.dimension
+        on_grid = grid_of(task, self.resolution) is not None  # there the plain model is searched from point to point
+        return plain and unasked and state.losses > 0 and not on_grid and looking.bounded(task, state)
 
     def _careful(self, task: Task, state: RegionState, model: ResponseModel, move: Move, doubt: float) -> Move:
-        """Return where f on the model, plus a share of what the model does not know of it, is lowest."""
-        objective, region = on_model(task.known.leader, task.known.sign, model), looking.region_of(task, state)
-        start = self._aside(task, state, state.x)  # the deviation has a corner at the centre
-        x = minimise(looking.swayed(objective, model, -_CARE * doubt), region, self.iterations, start).x
-        careful = Move(x, objective(state.x)[0] - objective(x)[0], region.size(x))
-        return careful if careful.predicted > negligible(state) else move
+        """Return where f on the model, plus a share of what the model does not know of it, is lowest.
 
-    def _aside(self, task: Task, state: RegionState, x: Vector) -> Vector:
-        """Return a point a little beside x, in a random direction."""
-        signs = task.keys.generator(Role.REGION, state.step).uniform(-1.0, 1.0, x.size)
-        return task.known.domain.project(x + _ASIDE * state.radius * signs * state.past.sizes)
+        Where nothing is lower than the centre, care would not move at all; then the step is as bold as it was.
+        """
+        objective, region = on_model(task.known.leader, task.known.sign, model), looking.region_of(task, state)
+        start = looking.nudged(task, state, state.x)  # the deviation has a corner at the centre
+        found = minimise(looking.swayed(objective, model, -_CARE * doubt), region, self.iterations, start)
+        if found.predicted <= 0.0 or found.size < _SHORTEST_CARE * state.radius:
+            return move
+        promised = objective(state.x)[0] - objective(found.x)[0]
+        return replace(found, predicted=promised) if promised > negligible(state) else move
 
     def _hopeful(self, task: Task, state: RegionState, model: ResponseModel, move: Move, doubt: float) -> Move:
         """Return where f on the model, less a share of what the model does not know of it, is lowest."""
@@ -295,7 +287,7 @@ class CompositeTrustRegion:
         lowered = looking.swayed(objective, model, HOPE * doubt)
         reach = min(state.radius, max(_HOPE_REACHES * move.size, _HOPE_AT_LEAST * state.radius))
         region = looking.region_of(task, state, reach)
-        x = minimise(lowered, region, self.iterations, self._aside(task, state, move.x)).x
+        x = minimise(lowered, region, self.iterations, looking.nudged(task, state, move.x)).x
         return Move(x, objective(state.x)[0] - objective(x)[0], region.size(x))
 
     # ---- telling ------------------------------------------------------------------------------------------
