@@ -193,9 +193,7 @@ class Door(unseen.Door):
             raise Spent
         start, asked = time.process_time(), self.instance
         point = np.array(x, dtype=np.float64).ravel()
-        key = (point + 0.0).tobytes()
-        self.repeats += key in self._seen
-        self._seen.add(key)
+        self.note(point)
         inside = asked.domain.contains(point, 1e-9)
         self.outside += not inside
         common = asked.follower.common

@@ -139,6 +139,11 @@ class Door:
         self._before: list[Vector] = []
         self._seed = [zlib.crc32(instance.family.encode()), instance.seed]
 
+    def note(self, point: Vector) -> None:
+        """Keep a point that is asked, and count it if it was before, up to rounding."""
+        self.repeats += any(np.abs(point - seen).max() <= ROUNDING * np.abs(point).max() for seen in self._seen)
+        self._seen.append(point)
+
     def asked(self, x: Vector) -> Vector:
         """Answer at x itself."""
         if len(self.values) >= self.budget:
@@ -146,8 +151,7 @@ class Door:
         start = time.process_time()
         draft = self.instance.draft
         point = np.array(x, dtype=np.float64).ravel()
-        self.repeats += any(np.abs(point - seen).max() <= ROUNDING * np.abs(point).max() for seen in self._seen)
-        self._seen.append(point)
+        self.note(point)
         self.outside += not self.instance.domain.contains(point, 1e-9)
         true = np.asarray(draft.respond(point), dtype=np.float64)
         given = true
