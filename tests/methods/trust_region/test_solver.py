@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from scipy.optimize import brentq
@@ -13,17 +11,12 @@ import instances as small
 import pzos
 from golden import GOLDEN_TRUST
 from pzos.base.errors import InvalidInput
-from pzos.base.keys import Keys
 from pzos.games.cournot import CournotGame
 from pzos.games.derivatives import security_gradient
 from pzos.games.routing import RoutingGame
 from pzos.games.security import SecurityGame
-from pzos.methods.response_model.fit import Shape
-from pzos.methods.response_model.history import Scales, first
-from pzos.methods.solver import Stop, Task
-from pzos.methods.trust_region import looking
+from pzos.methods.solver import Stop
 from pzos.methods.trust_region.solver import CompositeTrustRegion
-from pzos.methods.trust_region.state import RegionState, models
 from pzos.problem.follower import seeded
 from pzos.testing import play, small_problem
 
@@ -323,30 +316,3 @@ def test_the_trajectory_is_the_golden_one():
     """Only its beginning: linear algebra differs from one machine to the next, and later queries feel it."""
     _, asked, _ = play(small.problem(domain=pzos.Nonnegative()), CompositeTrustRegion(), steps=3, seed=2024)
     np.testing.assert_allclose([asked[i].x for i in (1, 2)], GOLDEN_TRUST, rtol=1e-4, atol=1e-6)
-
-
-def test_after_a_failure_a_step_stays_where_slopes_are_known():
-    """Six prices of which only the first was moved, and demand shifted: the model takes followers for unmoved by the
-    other prices, and f promises most for raising those."""
-    solver, x0 = CompositeTrustRegion(), np.full(6, 1.0)
-    leader = pzos.leader_from_functions(lambda x, y: -float(x @ y), lambda x, y: -y, lambda x, y: -x)
-    known = pzos.Problem(leader, np.abs, x0, pzos.Box(0.0, 3.0)).known()
-    task, moved = Task(known, Keys(0)), x0 + np.eye(6)[0]
-    history = first(x0, np.full(6, 0.5)).append(moved, 0.5 + 1.5 * (-1.0) ** np.arange(6))
-    value = leader.value(x0, history.answers[0])
-    state = RegionState(x0, value, value, history=history, radius=1.0, scale=1.0, trials=1, losses=1)
-    state = replace(state, scales={Shape.FREE: (Scales(1.0, 0.1),)})
-    (model,) = models(task, state, None, (Shape.FREE,), {}).values()
-    doubt = looking.doubt_of(task, state, model)
-    plain = solver.move_within(task, state, model, 1.0)
-    careful = solver._careful(task, state, model, plain, doubt)
-    assert np.abs(plain.x[1:] - x0[1:]).max() == pytest.approx(1.0)
-    assert np.abs(careful.x[1:] - x0[1:]).max() < 0.5
-    assert careful.predicted > 0.0
-    assert solver._careful(task, state, model, plain, 100.0 * doubt) is plain  # nothing is worth it: no tiny step
-    assert next(iter(solver.planned(task, state).points)) == pytest.approx(careful.x)
-    assert solver._takes_care(task, state)
-    assert not solver._takes_care(task, replace(state, losses=0))
-    assert not solver._takes_care(task, replace(state, exact=False))
-    unbounded = Task(replace(known, domain=pzos.Nonnegative()), Keys(0))
-    assert not solver._takes_care(unbounded, state)

@@ -131,9 +131,6 @@ class _OnMerit(CompositeTrustRegion):
         promising = move.bold.predicted > negligible(state) and not state.knows(move.bold.x)
         return query._replace(kind=Kind.EXPLORE, point=move.bold.x) if promising else query
 
-    def _takes_care(self, task: Task, state: RegionState) -> bool:
-        return False  # a step under constraints fails for their sake as well: not measured
-
     def _hopeful(self, task: Task, state: RegionState, model: ResponseModel, move: Move, doubt: float) -> Move:
         if not isinstance(task, MeritTask) or not isinstance(move, ElasticMove):
             return CompositeTrustRegion._hopeful(self, task, state, model, move, doubt)

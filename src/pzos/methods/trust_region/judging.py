@@ -239,7 +239,7 @@ def _lost_at_once(task: Task, state: RegionState, plan: TrialPlan, ratio: float)
     """
     first, few = state.trials == 1 and state.unstructured, state.x.size <= _SOON_ASKED
     lost = first and few and ratio < _LOST_FAR_MORE and not isinstance(plan.move, ElasticMove)
-    return lost and looking.bounded(task, state)
+    return lost and bool(np.isfinite(half_width(task.known.domain, state.x, state.past.sizes)))
 
 
 def _where_defined(leader: Leader, x: Vector, guess: Vector, told: Vector) -> LeaderValue:

@@ -42,7 +42,7 @@ _ROUNDED = 0.1
 _TRIES = 20
 #: How far beside a point the followers are asked whether they repeat themselves, in trust radii.
 _BESIDE = 1e-5
-#: How far aside a search begins that the deviation sways, in trust radii.
+#: How far aside a search with hope begins, in trust radii.
 _NUDGE = 1e-3
 #: Values of F on the model that differ by less than this share are the same.
 _ALIKE = 1e-10
@@ -278,11 +278,6 @@ def explore(task: Task, state: RegionState, model: ResponseModel, unseen: Vector
     return points[int(back < there - _ALIKE * (abs(there) + abs(back)))]
 
 
-def bounded(task: Task, state: RegionState) -> bool:
-    """Tell whether the set has a width."""
-    return bool(np.isfinite(half_width(task.known.domain, state.x, state.past.sizes)))
-
-
 def first_scale(task: Task, state: RegionState) -> float:
     """Return how far away slopes are asked at least, and how short a failed trial may leave the trust radius, at first.
 
@@ -388,7 +383,7 @@ def far_look(task: Task, state: RegionState, limit: int | None) -> Vector:
         starts += [(0.5 * (state.x + points[k]), doubts[k]) for k in around]
         radius, iterations = max(reach, 0.5 * wide), _ITERATIONS
     for start, doubt in starts:
-        lowered = swayed(on_model(known.leader, known.sign, model), model, float(doubt))
+        lowered = hopeful(on_model(known.leader, known.sign, model), model, float(doubt))
         x = minimise(lowered, Region(start, radius, sizes, known.domain), iterations).x
         away = _away(x, asked, sizes) >= _APART * wide and _away(x, told, sizes) <= _away(x, refused, sizes)
         score = lowered(x)[0]
@@ -442,10 +437,10 @@ def _candidates(task: Task, state: RegionState, reach: float) -> tuple[Matrix, f
     return np.concatenate([around, inside, corners]), 0.5 * float(np.max(width / state.past.sizes))
 
 
-def swayed(objective: Objective, model: ResponseModel, doubt: float) -> Objective:
-    """Return f on the model less ``doubt`` times the deviation of the process: hope, or care where it is negative."""
+def hopeful(objective: Objective, model: ResponseModel, doubt: float) -> Objective:
+    """Return f on the model less ``doubt`` times the deviation of the process."""
 
-    def value_and_gradient(x: Vector) -> tuple[float, Vector]:
+    def lowered(x: Vector) -> tuple[float, Vector]:
         value, gradient = objective(x)
         variance, slope = model.spread(x)
         deviation = doubt * float(np.sqrt(variance))
@@ -453,10 +448,10 @@ def swayed(objective: Objective, model: ResponseModel, doubt: float) -> Objectiv
             return value - deviation, gradient
         return value - deviation, gradient - (0.5 * deviation / variance) * slope
 
-    return value_and_gradient
+    return lowered
 
 
 def nudged(task: Task, state: RegionState, x: Vector) -> Vector:
-    """Return a point a little beside x, in a random direction: where a search that the deviation sways begins."""
+    """Return a point a little beside x, in a random direction: where a search with hope begins."""
     signs = task.keys.generator(Role.REGION, state.step).uniform(-1.0, 1.0, x.size)
     return task.known.domain.project(x + _NUDGE * state.radius * signs * state.past.sizes)

@@ -54,10 +54,8 @@ _ROUNDING = 0.01
 _ROUNDING_BY_RADIUS = 0.03
 _NEGLIGIBLE = 1e-14
 _FLOOR = 1e-4
-#: How much of the deviation of the model counts as hope, and as care.
-HOPE, _CARE = 0.3, 0.5
-#: A careful step shorter than this share of the trust radius would be a query at the centre once more.
-_SHORTEST_CARE = 0.01
+#: How much of the deviation of the model counts as hope.
+HOPE = 0.3
 #: Hope leads at most so many times as far as the model's own minimiser, or this share of the trust radius.
 _HOPE_REACHES, _HOPE_AT_LEAST = 2.0, 0.2
 _SPARE = 2
@@ -232,8 +230,6 @@ class CompositeTrustRegion:
             return Query(Kind.PROBE, looking.probe(task, state, model, 0), move)
         if state.rough and state.step % 2 and (move.predicted < state.slack or (state.jumps > 0.0 and state.losses)):
             return Query(Kind.SURVEY, looking.survey(task, state, move.x), move)
-        if doubt > 0.0 and self._takes_care(task, state):
-            move = self._careful(task, state, model, move, doubt)
         if free and not state.rough and state.past.count > task.known.dimension and doubt > 0.0:
             move = self._hopeful(task, state, model, move, doubt)
         return Query(Kind.TRIAL, move.x, move)
@@ -257,34 +253,10 @@ class CompositeTrustRegion:
         objective = on_model(task.known.leader, task.known.sign, model)
         return minimise(objective, looking.region_of(task, state), max(self.iterations // 4, 1), start)
 
-    def _takes_care(self, task: Task, state: RegionState) -> bool:
-        """Tell whether the last trial failed before every direction was asked, and no structure speaks for the others.
-
-        Where the model knows no slopes it takes followers for unmoved, and what f promises there is bogus. Only in a
-        bounded set: elsewhere a step that fails is as a rule too long, and routing games lost by care.
-        """
-        plain = state.contest.winner is Shape.FREE and state.shapes[0] is Shape.FREE and state.exact is not False
-        unasked = 1 < state.past.count <= task.known.dimension
-        on_grid = grid_of(task, self.resolution) is not None  # there the plain model is searched from point to point
-        return plain and unasked and state.losses > 0 and not on_grid and looking.bounded(task, state)
-
-    def _careful(self, task: Task, state: RegionState, model: ResponseModel, move: Move, doubt: float) -> Move:
-        """Return where f on the model, plus a share of what the model does not know of it, is lowest.
-
-        Where nothing is lower than the centre, care would not move at all; then the step is as bold as it was.
-        """
-        objective, region = on_model(task.known.leader, task.known.sign, model), looking.region_of(task, state)
-        start = looking.nudged(task, state, state.x)  # the deviation has a corner at the centre
-        found = minimise(looking.swayed(objective, model, -_CARE * doubt), region, self.iterations, start)
-        if found.predicted <= 0.0 or found.size < _SHORTEST_CARE * state.radius:
-            return move
-        promised = objective(state.x)[0] - objective(found.x)[0]
-        return replace(found, predicted=promised) if promised > negligible(state) else move
-
     def _hopeful(self, task: Task, state: RegionState, model: ResponseModel, move: Move, doubt: float) -> Move:
         """Return where f on the model, less a share of what the model does not know of it, is lowest."""
         objective = on_model(task.known.leader, task.known.sign, model)
-        lowered = looking.swayed(objective, model, HOPE * doubt)
+        lowered = looking.hopeful(objective, model, HOPE * doubt)
         reach = min(state.radius, max(_HOPE_REACHES * move.size, _HOPE_AT_LEAST * state.radius))
         region = looking.region_of(task, state, reach)
         x = minimise(lowered, region, self.iterations, looking.nudged(task, state, move.x)).x
