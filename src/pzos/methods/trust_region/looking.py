@@ -283,7 +283,7 @@ def first_scale(task: Task, state: RegionState) -> float:
 
     A first trial that fails may leave a radius on which nothing but the jaggedness of a simulator shows. Until one has
     succeeded, a bounded box says how far is far; 0 where there is none, and after that. Of other sets the width says
-    little: a tenth of a simplex is as much as all that one of ten shares has.
+    little: a tenth of half a simplex is half of what one of ten shares has.
     """
     if state.succeeded or bounds_of(task.known.domain, state.x.size) is None:
         return 0.0
