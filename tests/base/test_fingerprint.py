@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import pzos
-from pzos.base.fingerprint import describe, differences, listed
+from pzos.base.fingerprint import describe, differences, listed, name_of
 
 SCRIPT = """
 import json
@@ -53,6 +53,15 @@ def test_differences_name_the_place_and_both_sides():
     assert differences(one, two, "solver") == ["solver.step: the file has 0.05, you gave 0.1"]
     assert differences(one, describe(pzos.ZOS()), "solver")[0].startswith("solver: the file has pzos.")
     assert listed([str(at) for at in range(11)]).splitlines()[-1] == "  - and 3 more"
+
+
+def test_a_function_of_no_module_is_known_by_its_name():
+    """Code that was executed from a string, as some notebooks and templates do."""
+    place = {}
+    exec("def follower(x):\n    return abs(x)", {"__builtins__": {"abs": abs}}, place)
+    assert place["follower"].__module__ is None
+    assert describe(place["follower"]) == ":follower"
+    assert name_of(place["follower"]) == ""  # others may be called that as well
 
 
 @pytest.mark.parametrize("words", [["tolls.py"], ["-m", "tolls"]])

@@ -72,6 +72,8 @@ def name_of(function: Any) -> str:
     """
     if isinstance(function, np.ufunc):
         return f"numpy:{function.__name__}"
+    if getattr(function, "__module__", "") is None:  # of no module: many may have its name
+        return ""
     if dataclasses.is_dataclass(function) and not isinstance(function, type):
         kind: Any = type(function)
         fields = [getattr(function, field.name) for field in dataclasses.fields(function)]
@@ -201,11 +203,14 @@ def _type_name(kind: type) -> str:
     return f"{_module_name(kind.__module__)}.{kind.__qualname__}"
 
 
-def _module_name(name: str) -> str:
+def _module_name(name: str | None) -> str:
     """Return the name under which others import the module: a script that runs as ``__main__`` is known by its file.
 
-    What is in pzos is known by the package alone, so that a module may move without a file noticing.
+    What is in pzos is known by the package alone, so that a module may move without a file noticing. Code that was
+    executed from a string may be in no module at all.
     """
+    if name is None:
+        return ""
     if name != "__main__":
         return "pzos" if name.startswith("pzos.") else name
     main = sys.modules["__main__"]
