@@ -269,7 +269,7 @@ def total(result: pzos.Result) -> int:
     [
         (pzos.PZOS(step=0.05, radius=0.1, batch=2), {"at the iterate": 6, "probes": 24, "monitoring": 1}),
         (pzos.ZOS(step=0.05, radius=0.1), {"probes": 12, "monitoring": 7}),
-        (pzos.CompositeTrustRegion(), {"probes": 3, "trial points": 3}),
+        (pzos.CompositeTrustRegion(), {"probes": 4, "trial points": 2}),
     ],
     ids=lambda value: type(value).__name__,
 )

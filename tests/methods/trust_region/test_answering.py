@@ -145,7 +145,7 @@ def test_the_optimum_at_a_border_that_nobody_told_of_is_found(seed):
     problem = pzos.Problem(leader, follower, -0.5 * normal, pzos.Box(-4.0, 4.0))
     result = pzos.solve(problem, queries=60, seed=seed, certificate=False, progress=False, tolerance=DROP)
     assert result.best_value < leader.value(0.3 * normal, respond(0.3 * normal))  # better than straight on
-    assert result.queries > 40
+    assert result.queries > 30
 
 
 def test_after_four_failures_in_a_row_the_next_query_lies_between_points_told():

@@ -12,7 +12,7 @@ from pzos.base.keys import Keys
 from pzos.methods.response_model.history import first
 from pzos.methods.solver import Stop, Task
 from pzos.methods.trust_region.elastic import ElasticMove
-from pzos.methods.trust_region.judging import _longest_with_slopes, _lost_at_once, judged
+from pzos.methods.trust_region.judging import _longest_with_slopes, _lost_at_once, judged, tried as counted_trial
 from pzos.methods.trust_region.solver import CompositeTrustRegion
 from pzos.methods.trust_region.state import Kind, RegionState, TrialPlan
 from pzos.methods.trust_region.subproblem import Move
@@ -322,6 +322,16 @@ def test_after_a_first_step_into_a_queue_the_next_queries_tell_slopes_nearby():
     assert np.linalg.matrix_rank(moves, tol=1e-3 * np.abs(moves).max()) == len(moves)
 
 
+@pytest.mark.parametrize(("told", "ratio", "reliable"), [(4, 0.8, False), (5, 0.8, True), (5, 0.0, False)])
+def test_a_model_is_reliable_once_a_trial_on_it_succeeded_with_every_direction_known(told, ratio, reliable):
+    history = first(np.zeros(4), np.zeros(4))
+    for x in np.vstack([np.eye(4), np.ones(4)])[:told]:
+        history = history.append(x, x)
+    state = counted_trial(RegionState(np.zeros(4), history=history), ratio)
+    assert state.reliable is reliable
+    assert counted_trial(state, 0.0).reliable is reliable
+
+
 @pytest.mark.parametrize("seed", [0, 1, 4])
 def test_on_a_simplex_no_query_is_spent_on_a_direction_that_the_set_forbids(seed):
     """Shares of a sum cannot all grow: the last direction never asked would lead to where the search stands."""
@@ -389,14 +399,13 @@ def test_noisy_counts_are_told_from_steps_that_repeat_themselves(noisy):
         state = solver.init(task)
         for _ in range(60):
             plan = solver.ask(task, state)
-            after, _ = solver.tell(task, state, plan, (counts(plan.points[0]),))
-            if state.jumps > 0.0 and plan.kind is Kind.REPEAT:
-                found.append(after.exact)
-            state = after
+            state, _ = solver.tell(task, state, plan, (counts(plan.points[0]),))
             if plan.kind is Kind.TRIAL and state.jumps > 0.0 and state.losses > 1:
                 assert state.suspect is (state.exact is None)
-    assert found
-    assert found == [not noisy] * len(found)
+        found.append(state.exact)
+    told = [exact for exact in found if exact is not None]
+    assert len(told) >= 3
+    assert told == [not noisy] * len(told)
 
 
 @pytest.mark.parametrize("seed", range(3))

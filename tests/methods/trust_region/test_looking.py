@@ -61,10 +61,13 @@ def test_the_search_does_not_depend_on_the_units_of_x(scale):
         (pzos.Box(-5.0, np.inf), 3.0, False, 0.0),
         (pzos.Box(-1e8, 1e8), 3.0, False, 0.0),  # bounds that stand for none
         (pzos.Nonnegative(), 3.0, False, 0.0),
-        (pzos.Ball(np.zeros(4), 9.0), 3.0, False, 0.0),
+        (pzos.Ball(np.zeros(4), 9.0), 3.0, False, 0.1),  # of decisions of one at x0
+        (pzos.Ball(np.zeros(4), 9.0), 0.05, False, 0.05),
+        (pzos.Ball(np.zeros(4), 9.0), 3.0, True, 0.0),
+        (pzos.Ball(np.ones(4), 0.4), 0.1, False, 0.02),  # no wider than the set, wherever the origin is
     ],
 )
-def test_before_a_trial_has_succeeded_a_bounded_box_tells_how_far_slopes_are_asked(domain, radius, succeeded, scale):
+def test_before_a_trial_has_succeeded_a_box_or_x0_tells_how_far_slopes_are_asked(domain, radius, succeeded, scale):
     x, y = np.ones(4), np.zeros(5)
     known = replace(tracked(4, 5).known(), x0=x, domain=domain)
     task = Task(known, Keys(0))

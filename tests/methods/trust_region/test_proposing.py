@@ -12,9 +12,11 @@ import pzos
 from pzos.base.keys import Keys
 from pzos.durable.replay import open_whole
 from pzos.methods.solver import Proposing, Task
+from pzos.methods.trust_region import looking
 from pzos.methods.trust_region.proposing import unseen
 from pzos.methods.trust_region.solver import CompositeTrustRegion
-from pzos.methods.trust_region.state import Kind
+from pzos.methods.trust_region.state import Kind, Refusal
+from pzos.methods.trust_region.subproblem import Move
 
 SOLVER = CompositeTrustRegion()
 
@@ -93,7 +95,7 @@ def test_what_is_open_is_not_asked_again_and_the_first_is_the_step_of_one_worker
 
 def test_a_longer_radius_is_taken_over_only_as_far_as_its_step_went():
     problem = curved()
-    state, _ = play(problem, [0] * 12, 1)
+    state, _ = play(problem, [0] * 11, 1)
     task = Task(problem.known(), Keys(0))
     plan = SOLVER.propose(task, state, [])
     for size, radius in ((0.5, 1.0), (3.0, 3.0), (9.0, 4.0)):
@@ -102,6 +104,59 @@ def test_a_longer_radius_is_taken_over_only_as_far_as_its_step_went():
         moved, _ = SOLVER.take(task, state, longer, answered(problem, plan))
         assert moved.x is plan.points[0]  # F is lower there
         assert moved.radius == pytest.approx(radius * state.radius)
+
+
+@pytest.mark.parametrize(
+    ("n", "changes", "asks"),
+    [
+        (4, {}, True),
+        (4, {"jumps": 1.0}, False),
+        (4, {"refused": (Refusal(np.full(4, 9.0), 9.0),)}, False),
+        (8, {}, False),
+    ],
+)
+def test_of_few_decisions_every_direction_is_asked_whatever_a_step_promises(n, changes, asks):
+    problem = curved(n=n, m=3)
+    task = Task(problem.known(), Keys(0))
+    state, _ = play(problem, [0] * 3, 1)
+    state = replace(state, succeeded=True, losses=0)
+    model = SOLVER.rivals(task, state)[state.shapes[0]]
+    move = Move(state.x, 1e9, state.radius)
+    found = looking.unseen_direction(task, replace(state, **changes), model, move, 1.0)
+    assert (found is not None) is asks
+
+
+def test_hope_waits_until_a_trial_has_succeeded_with_every_direction_known():
+    """From the same state the trial is the plain minimiser of the model before, and another point after."""
+    problem = curved(n=4, m=3)
+    task = Task(problem.known(), Keys(0))
+    state, _ = play(problem, [0] * 8, 1)
+    wide = replace(state, radius=0.5, settled=False, idle=0, surprise=None, suspect=False, exact=True)
+    model = SOLVER.rivals(task, wide)[wide.shapes[0]]
+    plain = SOLVER.move_within(task, wide, model, wide.radius)
+    before, after = (SOLVER.planned(task, replace(wide, reliable=known)) for known in (False, True))
+    assert before.kind is after.kind is Kind.TRIAL
+    assert np.array_equal(before.points[0], plain.x)
+    assert not np.array_equal(after.points[0], plain.x)
+
+
+@pytest.mark.parametrize(
+    ("decisions_known", "promise", "reliable"), [(True, 0.1, True), (False, 0.1, False), (True, 1e9, False)]
+)
+def test_a_trial_out_of_turn_that_kept_its_promise_makes_the_model_reliable(decisions_known, promise, reliable):
+    problem = curved(n=4, m=3)
+    task = Task(problem.known(), Keys(0))
+    state, _ = play(problem, [0] * (7 if decisions_known else 3), 1)
+    state = replace(state, reliable=False)
+    plan = SOLVER.propose(task, state, ())
+    lower = replace(state.past, answers=state.past.answers + 10.0)  # F was higher everywhere when it was asked
+    there = replace(state, history=lower, value=state.value + 100.0)
+    since = replace(there, radius=2.0 * state.radius)
+    move = replace(plan.move, predicted=promise)
+    out_of_turn = replace(plan, kind=Kind.TRIAL, move=move, alone=False, since=since, radius=state.radius)
+    after, _ = SOLVER.take(task, there, out_of_turn, answered(problem, plan))
+    assert np.array_equal(after.x, plan.points[0])
+    assert after.reliable is reliable
 
 
 def test_a_shorter_trial_that_fails_shrinks_the_radius_of_where_the_search_stands():

@@ -36,6 +36,21 @@ def test_the_favourite_leads_until_a_rival_is_clearly_better():
     assert after(game, 5, FREE=0.5, OWN=0.4, CONSERVING=0.01).winner is Shape.CONSERVING
 
 
+@pytest.mark.parametrize(
+    ("decisions", "rounds", "leads"), [(8, 4, True), (8, 9, False), (50, 4, False), (6, 4, False), (0, 4, False)]
+)
+def test_while_directions_of_a_few_decisions_are_unknown_a_structure_leads_that_is_somewhat_better(
+    decisions, rounds, leads
+):
+    game = after(replace(opened(Shape.FREE), decisions=decisions), rounds, FREE=1.0, OWN=0.6, CONSERVING=0.9)
+    assert game.winner is (Shape.OWN if leads else Shape.FREE)
+
+
+def test_a_declared_structure_is_left_for_none_no_sooner_while_directions_are_unknown():
+    game = replace(opened(Shape.OWN), decisions=8)
+    assert after(game, 4, FREE=0.6, OWN=1.0, CONSERVING=1.0).winner is Shape.OWN
+
+
 def test_a_wrong_declaration_is_left_after_a_few_answers():
     game = after(opened(Shape.CONSERVING), 3, FREE=0.05, OWN=0.9, CONSERVING=0.9)
     assert game.winner is Shape.FREE
@@ -108,6 +123,7 @@ def test_queries_count_as_trials_or_probes():
 def test_who_competes_follows_from_dimensions_and_declarations():
     assert opening_contest(task_of(3), 2).shapes == (Shape.FREE,)
     assert opening_contest(task_of(3), 3).favourite is Shape.FREE
+    assert opening_contest(task_of(3), 3).decisions == 3
     assert opening_contest(task_of(3, pzos.own_effect()), 3).favourite is Shape.OWN
     assert opening_contest(task_of(3, pzos.own_effect(), pzos.conserved()), 3).favourite is Shape.CONSERVING
 

@@ -38,7 +38,7 @@ _FAILED_FIRST, _SQUARE_OR_SLOPE = 3, 1.5
 #: They lose so many times what was promised: at a kink, where a search may begin as well, it is less. Of up to so many
 #: decisions the slopes are asked after the first of them, in a bounded set.
 _LOST_FAR_MORE, _SOON_ASKED = -5.0, 12
-#: So many first trials may fail before the radius falls below the scale that a bounded box tells.
+#: So many first trials may fail before the radius falls below the scale that the set tells.
 _EARLY_TRIALS = 2
 #: Where answers jump, those within so many trust radii tell of the trust region.
 _NEARBY = 2.0
@@ -208,7 +208,7 @@ def _judged_exact(task: Task, state: RegionState, plan: TrialPlan, told: Told) -
 
 
 def _least_at_first(task: Task, state: RegionState, plan: TrialPlan) -> float:
-    """Return what the trust radius does not fall below after the first failures, where a bounded box tells the scale.
+    """Return what the trust radius does not fall below after the first failures, where the set, or x0, tells the scale.
 
     Only without structure, whose first steps are short for good reasons, and not where a loss may be the price of a
     constraint on outcomes.
@@ -269,7 +269,7 @@ def _judged_noisy(task: Task, state: RegionState, plan: TrialPlan, told: Told, p
     if plan.kind is Kind.TRIAL:
         ratio = (centre - trial + slack) / (plan.move.predicted + slack)
         state = tried(state, ratio)
-        if ratio >= _KEPT or state.jumps == 0.0 or not state.unstructured or _told_nearby(state):
+        if not fails(ratio) or state.jumps == 0.0 or not state.unstructured or _told_nearby(state):
             radius = next_radius(state, plan.move.size, ratio, floor)
     radius = min(max(radius, floor), _FURTHEST * state.scale)
     # Counts and rounded answers move in steps whether or not they are noisy: one query beside another tells.
@@ -304,13 +304,26 @@ def _gained(task: Task, before: RegionState, state: RegionState, plan: TrialPlan
     return replace(state, looks=state.looks + 1, radius=radius)
 
 
+def fails(ratio: float) -> bool:
+    """Tell whether a trial that gained this share of its promise has kept too little of it."""
+    return ratio < _KEPT
+
+
 def tried(state: RegionState, ratio: float) -> RegionState:
     """Count trials, and those in a row that did not keep their promise."""
-    failed = ratio < _KEPT
+    failed = fails(ratio)
     losses = state.losses + 1 if failed else 0
     if failed and state.trials == 0:
         state = replace(state, contest=state.contest.opened())
-    return replace(state, losses=losses, trials=state.trials + 1, grouped=0, succeeded=state.succeeded or not failed)
+    known = state.past.count > state.x.size + 1  # every direction, before this answer
+    return replace(
+        state,
+        losses=losses,
+        trials=state.trials + 1,
+        grouped=0,
+        succeeded=state.succeeded or not failed,
+        reliable=state.reliable or (known and not failed),
+    )
 
 
 def next_radius(state: RegionState, size: float, ratio: float, floor: float) -> float:
@@ -320,7 +333,7 @@ def next_radius(state: RegionState, size: float, ratio: float, floor: float) -> 
     the region may be far too wide, and where a step is far off it is: then it shrinks to where a parabola through
     the failure has its minimum.
     """
-    if ratio < _KEPT:
+    if fails(ratio):
         shrunk = _SHRINK * min(state.radius, size)
         if state.unstructured:
             least = 0.3 if state.succeeded else 0.1

@@ -24,8 +24,9 @@ from pzos.methods.trust_region.subproblem import Move, Region, bounds_of, half_w
 _OUTWEIGHS, _NEAR = 0.3, 0.2
 #: Directions are explored once a trial has succeeded, or after so many; after a failure all, if so few are left.
 _TRIALS_BEFORE, _FEW_LEFT = 6, 20
-#: Before a trial has succeeded the width of a bounded box tells the scale: this share of half of it.
-_OF_HALF_WIDTH = 0.1
+#: Before a trial has succeeded the width of a bounded set tells the scale: this share of half of it, and where the set
+#: is no box at most this share of the mean decision at x0.
+_OF_HALF_WIDTH, _OF_MEAN = 0.1, 0.1
 #: What is added to the squared lengths of directions, so that nearly equal ones do no harm.
 _RIDGE = 1e-10
 #: After so many failures in a row slopes are asked for anew, where so much of their variance is left.
@@ -195,6 +196,8 @@ def unseen_direction(task: Task, state: RegionState, model: ResponseModel, move:
     unseen = _unit(v)
     if float(np.linalg.norm(v)) <= 1e-6 or _blocked(region_of(task, state), unseen):
         return None
+    if n <= FEW_DECISIONS and not state.rough and not state.refused:
+        return unseen  # all are soon asked, and steps that succeed with slopes of a few of them may crawl for long
     if len(state.contest.shapes) > 1:
         # As many answers as decisions: most games are like that, and their own effects show without being explored.
         return unseen if state.losses > 1 and n <= _FEW_LEFT else None
@@ -264,7 +267,7 @@ def _outweighs(task: Task, state: RegionState, model: ResponseModel, move: Move,
 def explore(task: Task, state: RegionState, model: ResponseModel, unseen: Vector) -> Vector:
     """Return a point close to the centre in a direction never asked: a clean slope, taken where F looks lower.
 
-    Further out after answers that did not move at all, and where a bounded box tells the scale.
+    Further out after answers that did not move at all, and where the set tells the scale.
     """
     region, share = region_of(task, state), _telling_share(state) * 3.0 ** min(state.flat, 6)
     share = max(share, first_scale(task, state) / (state.radius * float(np.abs(unseen).max())))
@@ -282,13 +285,18 @@ def first_scale(task: Task, state: RegionState) -> float:
     """Return how far away slopes are asked at least, and how short a failed trial may leave the trust radius, at first.
 
     A first trial that fails may leave a radius on which nothing but the jaggedness of a simulator shows. Until one has
-    succeeded, a bounded box says how far is far; 0 where there is none, and after that. Of other sets the width says
-    little: a tenth of half a simplex is half of what one of ten shares has.
+    succeeded, the width of a bounded set says how far is far; 0 where it has none, and after that. Where the set is no
+    box it says too much (a tenth of half a simplex is half of what one of ten shares has): no further than a share of
+    the mean decision at x0.
     """
-    if state.succeeded or bounds_of(task.known.domain, state.x.size) is None:
+    if state.succeeded:
         return 0.0
-    width = half_width(task.known.domain, state.x, state.past.sizes)
-    return min(_OF_HALF_WIDTH * width, state.radius) if np.isfinite(width) else 0.0
+    scale = _OF_HALF_WIDTH * half_width(task.known.domain, state.x, state.past.sizes)
+    if not np.isfinite(scale):
+        return 0.0
+    if bounds_of(task.known.domain, state.x.size) is None:
+        scale = min(scale, _OF_MEAN * float(np.abs(task.known.x0).mean()))
+    return min(scale, state.radius)
 
 
 def _telling_share(state: RegionState) -> float:

@@ -24,7 +24,7 @@ from pzos.methods.response_model.response import ResponseModel
 from pzos.methods.solver import Outcome, S, Task, Told
 from pzos.methods.trust_region import looking
 from pzos.methods.trust_region.gridded import grid_of, untold_near
-from pzos.methods.trust_region.judging import judged, next_radius
+from pzos.methods.trust_region.judging import fails, judged, next_radius
 from pzos.methods.trust_region.state import Kind, RegionState, TrialPlan, fitter, retuned
 from pzos.methods.trust_region.subproblem import Move, Region, Unmoved, bounds_of, minimise, on_model
 
@@ -196,7 +196,7 @@ class _Scene:
         self._models = {0: self.model}
         self.first = self._improved(asked) or steps.planned(task, state, rivals)
         move = self.first.move
-        if self.first.kind is Kind.TRIAL and self.all_seen and state.unstructured:
+        if self.first.kind is Kind.TRIAL and state.reliable and state.unstructured:
             lowest = self._other(1.0, 0)  # without the hope that one query alone must have
             move = lowest if lowest is not None and lowest.predicted > 0.0 else move
         self.goal = move.x if move.x.size and move.predicted > 0.0 else state.x
@@ -406,8 +406,11 @@ def _added(steps: Steps, task: Task, state: RegionState, plan: Proposal, y: Vect
     if not np.array_equal(after.x, x):
         kept = {name: getattr(state, name) for name in ("stalled", "flat", "idle", "quiet", "settled")}
         return replace(after, **kept, radius=_failed_as_well(task, state, plan, y))
-    radius = max(state.radius, min(plan.radius, plan.move.size)) if plan.kind is Kind.TRIAL else state.radius
-    return replace(after, radius=radius, flat=0, settled=False, succeeded=True)
+    tried = plan.kind is Kind.TRIAL
+    radius = max(state.radius, min(plan.radius, plan.move.size)) if tried else state.radius
+    known = plan.since.history is not None and plan.since.history.count > x.size
+    reliable = state.reliable or (tried and known and not fails(_share_kept(task, plan, y)))
+    return replace(after, radius=radius, flat=0, settled=False, succeeded=True, reliable=reliable)
 
 
 def _failed_as_well(task: Task, state: RegionState, plan: Proposal, y: Vector) -> float:
@@ -419,9 +422,14 @@ def _failed_as_well(task: Task, state: RegionState, plan: Proposal, y: Vector) -
     shorter = plan.kind is Kind.TRIAL and plan.radius < plan.since.radius
     if not shorter or state.rough or not np.array_equal(state.x, plan.since.x):
         return state.radius
-    gained = task.known.sign * (state.value - task.known.leader.value(plan.points[0], y))
-    ratio = gained / max(plan.move.predicted, 1e-300)
+    ratio = _share_kept(task, plan, y)
     return min(state.radius, next_radius(replace(state, radius=plan.radius), plan.move.size, ratio, state.floor))
+
+
+def _share_kept(task: Task, plan: Proposal, y: Vector) -> float:
+    """Return which share of its promise a trial has kept, seen from where the search stood when it was asked."""
+    gain = task.known.sign * (plan.since.value - task.known.leader.value(plan.points[0], y))
+    return gain / max(plan.move.predicted, 1e-300)
 
 
 def _asked_again(steps: Steps, task: Task, state: RegionState, plan: Proposal, y: Vector) -> RegionState:

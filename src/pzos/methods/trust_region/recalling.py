@@ -77,6 +77,8 @@ def _compared(task: Task, state: RegionState, points: int | None) -> RegionState
     if len(state.contest.shapes) < 2:
         return state
     history, contest = state.past, state.contest
+    if history.count > state.x.size:  # every direction is known
+        contest = replace(contest, decisions=0)
     offsets = np.linalg.norm((history.points - history.points[state.centre]) / history.sizes, axis=1)
     nearest = [int(row) for row in np.argsort(offsets, kind="stable")[1 : _LEFT_OUT + 1]]
     for row in reversed(nearest):

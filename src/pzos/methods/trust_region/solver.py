@@ -230,7 +230,7 @@ class CompositeTrustRegion:
             return Query(Kind.PROBE, looking.probe(task, state, model, 0), move)
         if state.rough and state.step % 2 and (move.predicted < state.slack or (state.jumps > 0.0 and state.losses)):
             return Query(Kind.SURVEY, looking.survey(task, state, move.x), move)
-        if free and not state.rough and state.past.count > task.known.dimension and doubt > 0.0:
+        if free and not state.rough and state.reliable and doubt > 0.0:
             move = self._hopeful(task, state, model, move, doubt)
         return Query(Kind.TRIAL, move.x, move)
 

@@ -29,7 +29,9 @@ _REFIT = 1.25
 _SKETCH = 48
 _PATIENCE = 4
 _DISCOUNT = 0.7
-_MARGIN = 2.5
+#: By how much a rival must predict better than the favourite to lead; and a structure, where none is declared, while
+#: directions of up to so many decisions are unknown: what it says of them, however rough, is more than nothing.
+_MARGIN, _EARLY_MARGIN, _MOST_EARLY = 2.5, 1.0, 20
 _TRAILING_AFTER = 6
 #: Up to so many decisions looks far away are likely to find what there is, and every direction is soon asked.
 FEW_DECISIONS = 6
@@ -132,6 +134,9 @@ class Contest:
     in the answers is found after two or three of them. ``scores`` are discounted sums of log relative prediction
     errors, one per shape; lower is better, infinite is out.
 
+    Until as many answers as there are ``decisions`` were compared, what leads decides what directions nobody has asked
+    are taken to do: then a smaller margin is enough, unless they are so few that all are soon asked.
+
     ``open`` says that the first trial failed. Without structure the next one would go where no answer has told of a
     loss yet, and may end where nothing moves any more: own effects lead, then for a while whatever predicts best.
     """
@@ -141,6 +146,7 @@ class Contest:
     scores: tuple[float, ...]
     rounds: int = 0
     open: bool = False
+    decisions: int = 0
 
     def opened(self) -> Contest:
         """Return the contest after a first trial that failed; a declared structure still leads."""
@@ -152,8 +158,10 @@ class Contest:
         best = self.shapes[int(np.argmin(self.scores))]
         if self.open and self.rounds < _OPEN_FOR:
             return best if self.rounds else Shape.OWN
+        unknown = FEW_DECISIONS < self.decisions <= _MOST_EARLY and self.rounds < self.decisions
         lead = self.scores[self.shapes.index(self.favourite)] - min(self.scores)
-        return best if lead > _MARGIN else self.favourite
+        early = unknown and self.favourite is Shape.FREE
+        return best if lead > (_EARLY_MARGIN if early else _MARGIN) else self.favourite
 
     @property
     def running(self) -> tuple[Shape, ...]:
@@ -191,7 +199,8 @@ class RegionState:
     ``losses`` are trials that failed, ``flat`` answers that did not move, ``idle`` and ``quiet`` steps of little gain;
     ``settled`` says that the model promises nothing more. ``stride`` is how far the next stride may go, ``reach`` how
     far groups of decisions are moved. Before any trial has succeeded, ``lost`` are the size and the loss of the last
-    one, and ``sloped`` says that slopes nobody has asked for are to blame, not the size.
+    one, and ``sloped`` says that slopes nobody has asked for are to blame, not the size. A trial that succeeds on a
+    model which knows every direction makes it ``reliable``.
     """
 
     x: Vector
@@ -230,6 +239,7 @@ class RegionState:
     trials: int = 0
     looks: int = 0
     succeeded: bool = False
+    reliable: bool = False
     stride: float = 0.0
     lost: tuple[float, float] = (_NAN, _NAN)
     sloped: bool = False
@@ -373,7 +383,7 @@ def opening_contest(task: Task, size: int) -> Contest:
     favourite = Shape.FREE
     if found.own_effect:
         favourite = Shape.OWN if found.conserved is None else Shape.CONSERVING
-    return Contest(tuple(Shape), favourite, (0.0,) * len(Shape))
+    return Contest(tuple(Shape), favourite, (0.0,) * len(Shape), decisions=size)
 
 
 def fitter(task: Task, state: RegionState, points: int | None, part: History | None = None) -> Fitter:
