@@ -230,7 +230,7 @@ class CompositeTrustRegion:
             return Query(Kind.PROBE, looking.probe(task, state, model, 0), move)
         if state.rough and state.step % 2 and (move.predicted < state.slack or (state.jumps > 0.0 and state.losses)):
             return Query(Kind.SURVEY, looking.survey(task, state, move.x), move)
-        if free and not state.rough and state.reliable and doubt > 0.0:
+        if free and not state.rough and self.hopes(state) and doubt > 0.0:
             move = self._hopeful(task, state, model, move, doubt)
         return Query(Kind.TRIAL, move.x, move)
 
@@ -252,6 +252,10 @@ class CompositeTrustRegion:
         """Return what a short search for the minimiser finds from here."""
         objective = on_model(task.known.leader, task.known.sign, model)
         return minimise(objective, looking.region_of(task, state), max(self.iterations // 4, 1), start)
+
+    def hopes(self, state: RegionState) -> bool:
+        """Tell whether trials count on what the model does not know: once one succeeded with every direction known."""
+        return state.reliable
 
     def _hopeful(self, task: Task, state: RegionState, model: ResponseModel, move: Move, doubt: float) -> Move:
         """Return where f on the model, less a share of what the model does not know of it, is lowest."""
