@@ -6,7 +6,7 @@ radius. A stride moves each decision by as much as its slope says: it is the min
 
     f(x + s, M(x + s)) + w |s|^2 / 2,    w so that without curvature the longest move is the size of the stride,
 
-and its size is told by strides alone. Measured on routing games in docs/failures.md.
+and its size is told by strides alone. Measured on routing games in docs/contributing/experiments.md.
 """
 
 from __future__ import annotations
