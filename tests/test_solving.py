@@ -487,3 +487,28 @@ def test_a_certificate_speaks_plainly_first_and_in_the_theorems_words_after() ->
     )
     assert theorem == f"x is (0.1, {certificate.partial.upper:.3g})-partial-Goldstein stationary"
     assert repr(certificate).startswith(plainly)
+
+
+def test_an_error_carries_the_answers_that_were_paid_for() -> None:
+    calls: list[Any] = []
+
+    def breaks(x: Any) -> Any:
+        calls.append(x)
+        if len(calls) == 7:
+            raise RuntimeError("the licence has expired")
+        return response(x)
+
+    problem = pzos.Problem(LEADER, breaks, START, pzos.Box(-5.0, 5.0))
+    with pytest.raises(FollowerFailure, match=r"licence has expired.*answers") as caught:
+        pzos.solve(problem, queries=20, progress=False)
+    assert len(caught.value.answers) == 6
+    again = pzos.solve(problem, queries=10, progress=False, certificate=False, answers=caught.value.answers)
+    assert not {x.tobytes() for x in calls[7:]} & {x.tobytes() for x in calls[:6]}
+    assert again.queries == 10
+
+
+def test_a_follower_that_wants_random_numbers_is_told_how() -> None:
+    problem = pzos.Problem(LEADER, lambda x, rng: x, START)
+    with pytest.raises(FollowerFailure, match=r"pzos.seeded\(follower\)") as caught:
+        pzos.solve(problem, queries=5, progress=False)
+    assert caught.value.answers is None

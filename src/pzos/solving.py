@@ -19,7 +19,7 @@ from pzos.answers.crew import COUNT, crew_of, size_of
 from pzos.answers.oracle import Oracle
 from pzos.base.checks import Faults, Must, instance_of
 from pzos.base.columns import Columns
-from pzos.base.errors import InvalidInput
+from pzos.base.errors import InvalidInput, PzosError
 from pzos.base.types import Sense
 from pzos.methods.named import as_method
 from pzos.methods.solver import AnySolver, Stop, explained
@@ -124,7 +124,12 @@ def solve(
     with CtrlC(), crew_of(workers, executor, timeout) as (executor, size):
         study = Study(known, solver, **settings) if path is None else Study.open(path, known, solver, **settings)
         with study, _oracle(problem.follower, seed, executor, tolerance) as oracle:
-            result = drive(study, oracle, progress=progress, workers=size, callback=callback)
+            try:
+                result = drive(study, oracle, progress=progress, workers=size, callback=callback)
+            except PzosError as error:  # what was paid for is not lost with the run
+                with contextlib.suppress(InvalidInput):  # nothing was answered yet
+                    error.answers = study.result().answers
+                raise
         found = (explanation, explained(study.solver, study.state), known.leader.remark())
         kept_in = "" if path is None else os.fspath(path)
         result = replace(result, explanation=". ".join(part for part in found if part), kept_in=kept_in)

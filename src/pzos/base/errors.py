@@ -6,7 +6,12 @@ from typing import Any
 
 
 class PzosError(Exception):
-    """Base class of every error this package raises on purpose."""
+    """Base class of every error this package raises on purpose.
+
+    One that ends a run carries the table of all answers so far, ``answers``, with which another run can begin.
+    """
+
+    answers: Any = None
 
 
 class InvalidInput(PzosError, ValueError):

@@ -185,6 +185,15 @@ def begin(solver: AnySolver, task: Task) -> Any:
 
 
 @runtime_checkable
+class Returning(Protocol):
+    """A solver that may search around another point than the best one it was told of."""
+
+    def best_told(self, state: Any) -> tuple[Vector, float] | None:
+        """Return the point to return and F there; None where it is that of the state."""
+        ...
+
+
+@runtime_checkable
 class Explaining(Protocol):
     """A solver that can say what it found out about the followers."""
 

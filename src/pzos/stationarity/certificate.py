@@ -445,7 +445,7 @@ def ending_solver(study: Study, queries: int) -> OneBatch[Any] | None:
 
 def ending_point(study: Study) -> Vector:
     """Return the point a run returns, which its certificate speaks of."""
-    return study.state.x if study.known.outcomes is None else study.result().x
+    return study.result().x
 
 
 def place_beside(path: str | os.PathLike[str], queries: int) -> Path:

@@ -90,8 +90,15 @@ class Trace:
         """Return the column names, the common ones first."""
         return COLUMNS + tuple(self._extras)
 
+    def keys(self) -> tuple[str, ...]:
+        """Return the column names, as a dictionary would."""
+        return self.columns
+
     def __len__(self) -> int:
         return len(self._rows)
+
+    def __repr__(self) -> str:
+        return f"Trace({len(self)} steps: {', '.join(self.columns)})"
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.columns)
@@ -247,8 +254,10 @@ _SUCCESSES = (Stop.STEPS, Stop.QUERIES, Stop.SECONDS, Stop.TARGET, Stop.STATIONA
 class Result:
     """The outcome of a run. ``print(result)`` shows it in ten lines, ``print(result.table())`` all of it.
 
-    ``x`` is the last iterate and ``value`` F there (NaN if it was never queried); ``best_x`` and ``best_value``
-    are the best iterate at which F is known; ``random_x`` is the paper's output x^R, R uniform on 0, ..., T-1.
+    ``x`` is the point to take and ``value`` F there (NaN if it was never queried): the last iterate, of the default
+    method the best point answered, and where it found noise the one its model finds best, with F by that model.
+    ``best_x`` and ``best_value`` are the best iterate at which F is known; ``random_x`` is the paper's output x^R, R
+    uniform on 0, ..., T-1.
     ``queries`` counts what the algorithm asked, ``monitoring`` what was asked only to watch it, the certificate's
     queries included; ``ledger`` says where all of them went (probes, trial points, failed, answered by a cache, ...).
     ``answers`` is the table of all answers, which other costs and problems can begin with.

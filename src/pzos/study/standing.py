@@ -16,7 +16,7 @@ import numpy as np
 
 from pzos.base.keys import Keys
 from pzos.base.types import Vector
-from pzos.methods.solver import AnySolver, Constrained, Outcome, State, Stop, Task
+from pzos.methods.solver import AnySolver, Constrained, Outcome, Returning, State, Stop, Task
 from pzos.problem.outcomes import SPANNED, Outcomes
 from pzos.problem.problem import Known
 from pzos.study.result import Record, Selection
@@ -170,7 +170,8 @@ def returned(
     """Return the point a run returns, F there, and how it stands to the constraints, if there are any."""
     standing = selected.standing if isinstance(selected, ConstrainedSelection) else None
     if standing is None:
-        return state.x, value, None
+        best = solver.best_told(state) if isinstance(solver, Returning) else None
+        return (state.x, value, None) if best is None else (*best, None)
     x, prices = selected.best_x, None
     if standing.feasible and isinstance(solver, Constrained):
         prices = solver.multipliers(task, state, x, standing.values)

@@ -420,3 +420,39 @@ def test_noise_in_one_entry_is_that_of_one_entry():
     assert "the followers are noisy in 1 of 5 entries" in result.explanation
     least = true_cost(solved(smooth, 60).best_x)
     assert true_cost(result.best_x) - least < 0.03 * (true_cost(np.zeros(4)) - least)
+
+
+@pytest.mark.parametrize("queries", [10, 30, 60])
+def test_of_followers_that_jump_and_repeat_themselves_the_best_answer_is_returned(queries):
+    """The search may stand where the model, which smooths jumps, is lower; F that nobody answered is not reported."""
+    asked = {}
+    leader = pzos.leader_from_functions(
+        lambda x, y: float(((y - 4.0) ** 2).sum() / 10.0 + x @ x), lambda x, y: 2.0 * x, lambda x, y: (y - 4.0) / 5.0
+    )
+
+    def counts(x):
+        y = np.floor(10.0 * np.maximum(1.5 - x, 0.0))
+        asked[x.tobytes()] = leader.value(x, y)
+        return y
+
+    problem = pzos.Problem(leader, counts, np.zeros(6), pzos.Box(0.0, 2.0))
+    result = pzos.solve(problem, queries=queries, progress=False, certificate=False)
+    assert result.value == min(asked.values()) == asked[result.x.tobytes()]
+
+
+def test_a_wrong_answer_that_was_replaced_is_not_what_is_returned():
+    calls = []
+
+    def once_wrong(x):
+        calls.append(x)
+        y = np.concatenate([x, x**2])
+        return y - 50.0 if len(calls) == 15 else y
+
+    leader = pzos.leader_from_functions(
+        lambda x, y: float(y.sum() + 0.1 * (x @ x)), lambda x, y: 0.2 * x, lambda x, y: np.ones(8)
+    )
+    problem = pzos.Problem(leader, once_wrong, np.ones(4), pzos.Box(-3.0, 3.0))
+    result = pzos.solve(problem, queries=40, progress=False, certificate=False)
+    x = result.x
+    assert result.value == pytest.approx(float(x.sum() + (x**2).sum() + 0.1 * (x @ x)))
+    assert "proved wrong" in result.explanation

@@ -181,3 +181,15 @@ def test_scales_are_tuned_when_the_history_has_grown_by_a_quarter():
     assert set(tuned.scales) == {Shape.FREE}
     assert retuned(task_of(3), replace(tuned, tuned=8), None).tuned == 8
     assert retuned(task_of(3), replace(tuned, tuned=7), None).tuned == 9
+
+
+def test_what_is_trimmed_from_the_history_is_still_known():
+    history = first(np.zeros(2), np.zeros(1))
+    for k in range(1, 8):
+        history = history.append(np.full(2, float(k)), np.ones(1))
+    state = RegionState(np.zeros(2), history=history, centre=0)
+    kept = state.trimmed(4)
+    assert kept.past.count == 4
+    assert all(kept.knows(np.full(2, float(k))) for k in range(8))
+    assert not kept.knows(np.full(2, 8.0))
+    assert kept.trimmed(4) is kept

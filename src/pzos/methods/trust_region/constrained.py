@@ -131,8 +131,10 @@ class _OnMerit(CompositeTrustRegion):
         promising = move.bold.predicted > negligible(state) and not state.knows(move.bold.x)
         return query._replace(kind=Kind.EXPLORE, point=move.bold.x) if promising else query
 
-    def hopes(self, state: RegionState) -> bool:
+    def hopes(self, task: Task, state: RegionState) -> bool:
         """Tell whether every direction is known: a trial that fails may have paid the price of a constraint alone."""
+        if not isinstance(task, MeritTask):
+            return CompositeTrustRegion.hopes(self, task, state)
         return state.past.count > state.x.size
 
     def _hopeful(self, task: Task, state: RegionState, model: ResponseModel, move: Move, doubt: float) -> Move:

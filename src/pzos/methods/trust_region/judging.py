@@ -80,8 +80,7 @@ def judged(task: Task, state: RegionState, plan: TrialPlan, told: Told, points: 
         kept_promise = plan.kind is Kind.TRIAL and state.losses == 0
         reach = min(plan.move.size, before.radius) if kept_promise else before.radius
         state = replace(state, radius=max(state.radius, min(2.0 * reach, furthest)))
-    kept, centre = history.trimmed(state.centre, _SPARE * point_limit(history, points))
-    return replace(state, history=kept, centre=centre)
+    return state.trimmed(_SPARE * point_limit(history, points))
 
 
 def _compared(task: Task, state: RegionState, plan: TrialPlan, x: Vector, y: Vector) -> RegionState:

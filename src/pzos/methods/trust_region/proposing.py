@@ -118,7 +118,7 @@ class Steps(Protocol):
         """Return what a short search for the minimiser finds from here."""
         ...
 
-    def hopes(self, state: RegionState) -> bool:
+    def hopes(self, task: Task, state: RegionState) -> bool:
         """Tell whether trials count on what the model does not know."""
         ...
 
@@ -200,7 +200,7 @@ class _Scene:
         self._models = {0: self.model}
         self.first = self._improved(asked) or steps.planned(task, state, rivals)
         move = self.first.move
-        if self.first.kind is Kind.TRIAL and steps.hopes(state) and state.unstructured:
+        if self.first.kind is Kind.TRIAL and steps.hopes(task, state) and state.unstructured:
             lowest = self._other(1.0, 0)  # without the hope that one query alone must have
             move = lowest if lowest is not None and lowest.predicted > 0.0 else move
         self.goal = move.x if move.x.size and move.predicted > 0.0 else state.x

@@ -54,9 +54,9 @@ def recalled(task: Task, state: RegionState, best: int, values: Vector, points: 
         if k != best:
             history = history.append(x, y)
     exact = False if history.freedom and state.exact is None else state.exact
-    given = frozenset((x + 0.0).tobytes() for x, _ in task.told)
+    known = frozenset((x + 0.0).tobytes() for x, _ in task.told)
     first = task.known.sign * float(np.median(values[np.isfinite(values)]))
-    state = replace(state, history=history, exact=exact, given=given, first=first)
+    state = replace(state, history=history, exact=exact, elsewhere=known, first=first)
     if history.repeats[0] > 1.0:
         state = replace(state, value=task.known.leader.value(state.x, history.answers[0]))
     state = replace(state, jumps=0.0 if exact is False else history.jumpiness())

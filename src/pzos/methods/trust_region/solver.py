@@ -230,7 +230,7 @@ class CompositeTrustRegion:
             return Query(Kind.PROBE, looking.probe(task, state, model, 0), move)
         if state.rough and state.step % 2 and (move.predicted < state.slack or (state.jumps > 0.0 and state.losses)):
             return Query(Kind.SURVEY, looking.survey(task, state, move.x), move)
-        if free and not state.rough and self.hopes(state) and doubt > 0.0:
+        if free and not state.rough and self.hopes(task, state) and doubt > 0.0:
             move = self._hopeful(task, state, model, move, doubt)
         return Query(Kind.TRIAL, move.x, move)
 
@@ -253,7 +253,7 @@ class CompositeTrustRegion:
         objective = on_model(task.known.leader, task.known.sign, model)
         return minimise(objective, looking.region_of(task, state), max(self.iterations // 4, 1), start)
 
-    def hopes(self, state: RegionState) -> bool:
+    def hopes(self, task: Task, state: RegionState) -> bool:
         """Tell whether trials count on what the model does not know: once one succeeded with every direction known."""
         return state.reliable
 
@@ -275,14 +275,17 @@ class CompositeTrustRegion:
             moved, outcome = proposing.told_together(partial(self.take, task), task.known.sign, state, plan, answers)
             return self._as_few(task, state, moved, plan, answers), outcome
         told = [(x, y) for x, y in zip(plan.points, answers, strict=True) if y is not None]
-        return self.concluded(task, state, of_kind(TrialPlan, plan), told)
+        moved, outcome = self.concluded(task, state, of_kind(TrialPlan, plan), told)
+        return _noting(task, moved, told, anew=moved.wrong > state.wrong), outcome
 
     @one_blas_thread()
     def take(self, task: Task, state: RegionState, plan: Plan, answer: Vector | None) -> tuple[RegionState, Outcome]:
         """Take the answer to a query that was proposed, in any order."""
         plan = of_kind(proposing.Proposal, plan)
         if not plan.second or state.few is None:
-            return proposing.taken(self, task, state, plan, answer)
+            taken, outcome = proposing.taken(self, task, state, plan, answer)
+            told = [] if answer is None else [(plan.points[0], answer)]
+            return _noting(task, taken, told, anew=taken.wrong > state.wrong), outcome
         few, outcome = proposing.taken(self._few, task, state.few, plan, answer)
         moved = state if answer is None else self.informed(task, state, [(plan.points[0], answer)])
         if moved.x is not state.x:  # lower than all that was found here: go on there, as far as they would
@@ -356,7 +359,12 @@ class CompositeTrustRegion:
         best, values = best_told(task)
         x, y = task.told[best]
         state = self._started(task, self.init(task), x, y, task.known.sign * float(values[best]))
-        return recalled(task, state, best, values, self.points)
+        return _noting(task, recalled(task, state, best, values, self.points), [(x, y)])
+
+    def best_told(self, state: RegionState) -> tuple[Vector, float] | None:
+        """Return the best point told, with F there, unless noise was found: where answers jump the search may stand
+        elsewhere, by what the model makes of several answers."""
+        return None if state.exact is False else state.lowest
 
     def informed(self, task: Task, state: RegionState, answers: Told) -> RegionState:
         """Take answers from elsewhere into the history, and move to the lowest F among them if it is lower."""
@@ -370,8 +378,8 @@ class CompositeTrustRegion:
         values = [sign * task.known.leader.value(x, y) for x, y in fresh]
         if values and state.exact is not False and min(values) < sign * state.value:
             state = moved_to(state, fresh[int(np.argmin(values))][0], sign * min(values))
-        kept, centre = history.trimmed(state.centre, _SPARE * point_limit(history, self.points))
-        return replace(state, history=kept, centre=centre)
+        state = state.trimmed(_SPARE * point_limit(history, self.points))
+        return _noting(task, state, fresh)
 
     def minimiser(self, task: Task, state: RegionState, model: ResponseModel) -> Move:
         """Return where f on the model is lowest inside the trust region."""
@@ -419,6 +427,18 @@ class Query(NamedTuple):
     point: Vector
     move: Move = NO_MOVE
     group: Grouped | None = None
+
+
+def _noting(task: Task, state: RegionState, told: Told, *, anew: bool = False) -> RegionState:
+    """Return the state with the best of these answers, if none before was better; ``anew`` where one proved wrong."""
+    leader, sign, lowest = task.known.leader, task.known.sign, None if anew else state.lowest
+    if anew:
+        told = list(zip(state.past.points, state.past.answers, strict=True))
+    for x, y in told:
+        value = leader.value(x, y)
+        if lowest is None or sign * (value - lowest[1]) < 0.0:
+            lowest = x, value
+    return replace(state, lowest=lowest)
 
 
 def negligible(state: RegionState) -> float:

@@ -249,8 +249,10 @@ class RegionState:
     effect: float = 0.0
     reach: float = _NAN
     least_reach: float = 0.0
-    # the points of the answers known before the first query, as bytes
-    given: frozenset[bytes] = frozenset()
+    # the points of answers that the history does not hold: known before the first query, or trimmed since; as bytes
+    elsewhere: frozenset[bytes] = frozenset()
+    # the best answer that was told; where answers jump the centre may be elsewhere
+    lowest: tuple[Vector, float] | None = None
     # where the followers gave no answer
     refused: tuple[Refusal, ...] = ()
     # of many workers: where few of them would stand on their own, who go on once all of them gain little
@@ -260,7 +262,16 @@ class RegionState:
     def knows(self, x: Vector) -> bool:
         """Tell whether the answer at exactly x is known, or that there is none."""
         refused = any((x == refusal.point).all() for refusal in self.refused)
-        return refused or self.past.index_of(x) is not None or (x + 0.0).tobytes() in self.given
+        return refused or self.past.index_of(x) is not None or (x + 0.0).tobytes() in self.elsewhere
+
+    def trimmed(self, limit: int) -> RegionState:
+        """Return the state without its farthest answers; that they are known is not forgotten."""
+        kept, centre = self.past.trimmed(self.centre, limit)
+        if kept is self.history:
+            return self
+        left = {(x + 0.0).tobytes() for x in kept.points}
+        gone = {bits for bits in ((x + 0.0).tobytes() for x in self.past.points) if bits not in left}
+        return replace(self, history=kept, centre=centre, elsewhere=self.elsewhere | gone)
 
     def refusing(self, x: Vector, kind: Kind) -> RegionState:
         """Return the state after a query without an answer: a new one is remembered."""
