@@ -178,3 +178,19 @@ def test_as_long_as_answers_are_few_the_rounded_minimiser_is_asked():
 def test_the_smallest_trust_region_has_room_for_two_steps():
     assert smallest_radius(Grid(np.array([0.25, 0.5])), np.array([1.0, 4.0])) == 0.5
     assert smallest_radius(Grid(np.array([0.25, 0.0])), np.ones(2)) == 0.0
+
+
+def test_a_better_valley_of_a_small_grid_is_found_and_no_point_is_asked_twice():
+    """From x0 every neighbour is worse: once that was the end, with most of the budget left."""
+    asked = []
+
+    def valleys(x):
+        asked.append(x.copy())
+        return np.array([min(float(np.abs(x - 1.0).sum()), float(np.abs(x - 5.0).sum()) - 2.5)])
+
+    leader = pzos.leader_from_functions(lambda x, y: float(y[0]), lambda x, y: np.zeros(2), lambda x, y: np.ones(1))
+    problem = pzos.Problem(leader, valleys, np.ones(2), pzos.Box(0.0, 6.0), grid=pzos.whole())
+    result = pzos.solve(problem, queries=200, seed=0, progress=False, certificate=False)
+    assert result.value == -2.5
+    assert result.stop is pzos.Stop.CONVERGED
+    assert len(np.unique(np.array(asked), axis=0)) == len(asked) <= 49

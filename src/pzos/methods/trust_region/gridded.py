@@ -5,7 +5,8 @@
     told already: the best neighbour, on the model, of those that were not
 
 Smooth models are good guides even where the decision is not: the search costs no query. The method ends where the
-model promises nothing and every neighbour was told: no better neighbour as far as asked.
+model promises nothing, every neighbour was told and many queries, near and far, have found nothing better; or where
+every point of the grid was told.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from pzos.base.types import Vector
 from pzos.methods.solver import Task
 from pzos.methods.trust_region.descent import Objective
 from pzos.methods.trust_region.state import RegionState
-from pzos.methods.trust_region.subproblem import Region, minimise
+from pzos.methods.trust_region.subproblem import Region, bounds_of, minimise
 from pzos.problem.grid import Grid
 from pzos.problem.intersections import Intersection
 from pzos.problem.sets import Box
@@ -31,8 +32,8 @@ _MOVES, _ENTRIES, _PAIRED = 50, 60, 10
 _FEW_ANSWERS = 1.5
 #: The least trust radius, in steps of the grid: within one the search has nowhere to go.
 _LEAST_STEPS = 2.0
-#: Random steps tried, ever longer, where all neighbours of a point were told.
-_TRIES = 60
+#: Random steps tried, ever longer, where all neighbours of a point were told; a grid of so many points is searched.
+_TRIES, _ALL_POINTS = 60, 4096
 
 
 def grid_of(task: Task, resolution: float | None) -> Grid | None:
@@ -129,7 +130,10 @@ def _best_untold(
 
 
 def untold_near(task: Task, state: RegionState, grid: Grid, x: Vector, others: Iterable[Vector] = ()) -> Vector:
-    """Return a point of the grid near x that was not told (x as it is if none is found): random steps lead away."""
+    """Return a point of the grid near x that was not told: random steps lead away.
+
+    If none is found, the nearest one, told as it is, or x where the grid has none in the set.
+    """
     domain, draw = task.known.domain, task.keys.generator(Role.PROBE, state.step, 2)
     taken = {other.tobytes() for other in others}
     target = x
@@ -139,9 +143,38 @@ def untold_near(task: Task, state: RegionState, grid: Grid, x: Vector, others: I
             return point
         reach = 1 + tries // 10
         target = x + grid.steps * draw.integers(-reach, reach + 1, x.size)
-    return x
+    left = [point for point in _untold(task, state, grid) if point.tobytes() not in taken]
+    if left:
+        return min(left, key=lambda point: float(np.abs(point - x).sum()))
+    nearest = grid.nearest(x, domain)
+    return x if nearest is None else nearest
+
+
+def _untold(task: Task, state: RegionState, grid: Grid) -> list[Vector]:
+    """Return the points of a small grid in a box that were not told; none of a larger one, or of one with free entries.
+
+    A large grid is never told as a whole, so that nothing is lost by not looking.
+    """
+    bounds = bounds_of(task.known.domain, state.x.size)
+    if bounds is None or not grid.full or not np.isfinite(bounds[1] - bounds[0]).all():
+        return []
+    low, high = (grid.rounded(bound, *bounds) for bound in bounds)
+    counts = np.round((high - low) / grid.steps).astype(np.int64) + 1
+    if float(np.prod(counts.astype(np.float64))) > _ALL_POINTS:
+        return []
+    points = low + grid.steps * np.indices(tuple(counts.tolist())).reshape(counts.size, -1).T
+    return [point for point in grid.rounded(points, *bounds) if not state.knows(point)]
 
 
 def surrounded(task: Task, state: RegionState, grid: Grid) -> bool:
     """Tell whether every neighbour of the centre was told, on a grid with no free entry."""
-    return grid.full and all(state.knows(x) for x in grid.neighbours(state.x, task.known.domain))
+    return (
+        grid.full
+        and state.history is not None
+        and all(state.knows(x) for x in grid.neighbours(state.x, task.known.domain))
+    )
+
+
+def exhausted(task: Task, state: RegionState, grid: Grid) -> bool:
+    """Tell whether nothing is left to ask: no point is found that was not told."""
+    return state.knows(untold_near(task, state, grid, state.x))

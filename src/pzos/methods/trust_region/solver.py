@@ -27,7 +27,14 @@ from pzos.methods.response_model.response import ResponseModel
 from pzos.methods.solver import Foresight, Outcome, Stop, Task, Told
 from pzos.methods.trust_region import grouping, looking, proposing, striding
 from pzos.methods.trust_region.answering import in_between
-from pzos.methods.trust_region.gridded import grid_of, smallest_radius, surrounded, trial_on_grid, untold_near
+from pzos.methods.trust_region.gridded import (
+    exhausted,
+    grid_of,
+    smallest_radius,
+    surrounded,
+    trial_on_grid,
+    untold_near,
+)
 from pzos.methods.trust_region.judging import findings, judged, moved_to
 from pzos.methods.trust_region.recalling import best_told, recalled
 from pzos.methods.trust_region.state import (
@@ -81,7 +88,8 @@ class CompositeTrustRegion:
     says whether the followers are (default: found out by one query beside another when a step first fails).
     ``resolution`` keeps every query after x0 on multiples of this number, like the ``grid`` of a problem. The method
     ends when many steps in a row, near and far, gained nothing; with ``xtol`` or ``ftol`` after d_x + 5 of them, a gain
-    up to ``ftol`` being nothing and a trust radius of ``xtol`` small enough; on a grid, where all neighbours were told.
+    up to ``ftol`` being nothing and a trust radius of ``xtol`` small enough; on a grid no sooner than when all
+    neighbours were told, and at once when every point was.
     """
 
     batch: int = checked(_COUNT, default=1)
@@ -111,13 +119,14 @@ class CompositeTrustRegion:
         """Stop when many steps in a row, near and far, gained nothing, or when queries keep failing."""
         if state.failed >= _FAILURES:
             return Stop.FAILURES
-        grid = grid_of(task, self.resolution)
-        if grid is not None and not state.rough and state.settled and surrounded(task, state, grid):
-            return Stop.CONVERGED
-        n = task.known.dimension
+        grid, n = grid_of(task, self.resolution), task.known.dimension
         patience = _QUIET + _QUIET_PER_DIRECTION * min(n, _QUIET)
         if self.xtol is not None or self.ftol is not None:
             patience = n + 5
+        if grid is not None and state.exact is not False and surrounded(task, state, grid):
+            if exhausted(task, state, grid):
+                return Stop.CONVERGED
+            return Stop.CONVERGED if state.settled and not state.rough and state.quiet > patience else None
         if state.quiet <= patience or state.rough or not (state.settled or state.radius <= state.floor):
             return None
         moved = state.past.answers.std(axis=0).any()
