@@ -512,3 +512,18 @@ def test_a_follower_that_wants_random_numbers_is_told_how() -> None:
     with pytest.raises(FollowerFailure, match=r"pzos.seeded\(follower\)") as caught:
         pzos.solve(problem, queries=5, progress=False)
     assert caught.value.answers is None
+    assert ".answers" not in str(caught.value)
+
+
+def test_answers_are_not_lost_with_a_certificate_that_fails() -> None:
+    calls: list[Any] = []
+
+    def breaks(x: Any) -> Any:
+        calls.append(x)
+        if len(calls) > 135:
+            raise RuntimeError("the licence has expired")
+        return response(x)
+
+    with pytest.raises(FollowerFailure, match="licence has expired") as caught:
+        pzos.solve(pzos.Problem(LEADER, breaks, START, pzos.Box(-5.0, 5.0)), queries=150, progress=False)
+    assert len(caught.value.answers) > 100

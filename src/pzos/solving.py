@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -19,7 +19,7 @@ from pzos.answers.crew import COUNT, crew_of, size_of
 from pzos.answers.oracle import Oracle
 from pzos.base.checks import Faults, Must, instance_of
 from pzos.base.columns import Columns
-from pzos.base.errors import InvalidInput, PzosError
+from pzos.base.errors import FollowerFailure, InvalidInput, PzosError
 from pzos.base.types import Sense
 from pzos.methods.named import as_method
 from pzos.methods.solver import AnySolver, Stop, explained
@@ -123,17 +123,30 @@ def solve(
     # Ctrl-C is heard where it can be told of: the result of a run is not lost with its certificate.
     with CtrlC(), crew_of(workers, executor, timeout) as (executor, size):
         study = Study(known, solver, **settings) if path is None else Study.open(path, known, solver, **settings)
-        with study, _oracle(problem.follower, seed, executor, tolerance) as oracle:
-            try:
-                result = drive(study, oracle, progress=progress, workers=size, callback=callback)
-            except PzosError as error:  # what was paid for is not lost with the run
-                with contextlib.suppress(InvalidInput):  # nothing was answered yet
-                    error.answers = study.result().answers
-                raise
+        with _paid_for(study), study, _oracle(problem.follower, seed, executor, tolerance) as oracle:
+            result = drive(study, oracle, progress=progress, workers=size, callback=callback)
         found = (explanation, explained(study.solver, study.state), known.leader.remark())
         kept_in = "" if path is None else os.fspath(path)
         result = replace(result, explanation=". ".join(part for part in found if part), kept_in=kept_in)
-        return certified(result, study, purse, lambda key: _oracle(problem.follower, key, executor, tolerance), path)
+        with _paid_for(study):
+            return certified(
+                result, study, purse, lambda key: _oracle(problem.follower, key, executor, tolerance), path
+            )
+
+
+@contextlib.contextmanager
+def _paid_for(study: Study) -> Iterator[None]:
+    """Let an error that ends a run carry the answers so far: they are not lost with it."""
+    try:
+        yield
+    except PzosError as error:
+        with contextlib.suppress(InvalidInput):  # raised where nothing was answered yet
+            error.answers = study.result().answers
+            if isinstance(error, FollowerFailure):
+                error.remedy += (
+                    "; what was answered is in .answers of this error: solve(..., answers=...) begins with it"
+                )
+        raise
 
 
 def _method(
@@ -304,6 +317,6 @@ def front(
                                 "order": order}  # fmt: skip
     with CtrlC(), crew_of(workers, executor, None if tolerance is None else tolerance.timeout) as crew:
         study = Study(known, solver, **settings) if path is None else Study.open(path, known, solver, **settings)
-        with study, _oracle(problem.follower, seed, crew.executor, tolerance) as oracle:
+        with _paid_for(study), study, _oracle(problem.follower, seed, crew.executor, tolerance) as oracle:
             drive(study, oracle, progress=progress, workers=crew.size)
         return front_of(study, explained(solver, study.state))

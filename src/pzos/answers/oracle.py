@@ -51,12 +51,12 @@ class Job:
         return "; ".join(f"attempt {number}: {reason}" for number, reason in enumerate(self.reasons, start=1))
 
 
-#: What to do about a follower that failed: find out why, and go on with what was paid for.
+#: What to do about a follower that failed.
 _BY_HAND = (
-    "call your follower by hand at that x to see why; the answers so far are in .answers of this error, with which "
-    'solve(..., answers=...) begins; path="run.study" keeps them in a file, tolerance=pzos.Tolerance() asks again'
+    "call your follower by hand at that x to see why; tolerance=pzos.Tolerance() asks again, "
+    'and path="run.study" keeps all answers in a file'
 )
-_WITH_RANDOM_NUMBERS = "a follower that draws random numbers, follower(x, rng), is passed on as pzos.seeded(follower)"
+_WITH_RANDOM_NUMBERS = "if it draws random numbers, follower(x, rng), give pzos.seeded(follower)"
 
 
 class Oracle:
@@ -237,9 +237,9 @@ def _named(error: Exception, queries: list[Query]) -> FollowerFailure:
     where = ", ".join(f"{query.step}.{query.index}" for query in queries)
     if isinstance(error, FollowerFailure):
         return FollowerFailure(f"query {where}{at_x(queries)}: {error.told}", error.remedy)
-    random = isinstance(error, TypeError) and "positional argument" in str(error)
+    random = isinstance(error, TypeError) and "missing 1 required" in str(error) and queries[0].step == 0
     told = f"the follower failed on query {where} (step.index){at_x(queries)}: {type(error).__name__}: {error}"
-    return FollowerFailure(told, _WITH_RANDOM_NUMBERS if random else _BY_HAND)
+    return FollowerFailure(told, f"{_BY_HAND}; {_WITH_RANDOM_NUMBERS}" if random else _BY_HAND)
 
 
 def at_x(queries: list[Query]) -> str:

@@ -255,7 +255,8 @@ class Result:
     """The outcome of a run. ``print(result)`` shows it in ten lines, ``print(result.table())`` all of it.
 
     ``x`` is the point to take and ``value`` F there (NaN if it was never queried): the last iterate, of the default
-    method the best point answered, and where it found noise the one its model finds best, with F by that model.
+    method the best point answered, and where it found noise the one its model finds best, with F by that model (and
+    where answers jump, and nobody knows whether they repeat themselves, with F as it was answered).
     ``best_x`` and ``best_value`` are the best iterate at which F is known; ``random_x`` is the paper's output x^R, R
     uniform on 0, ..., T-1.
     ``queries`` counts what the algorithm asked, ``monitoring`` what was asked only to watch it, the certificate's

@@ -456,3 +456,25 @@ def test_a_wrong_answer_that_was_replaced_is_not_what_is_returned():
     x = result.x
     assert result.value == pytest.approx(float(x.sum() + (x**2).sum() + 0.1 * (x @ x)))
     assert "proved wrong" in result.explanation
+
+
+@pytest.mark.parametrize(
+    ("exact", "jumps", "lowest", "returned"),
+    [
+        (True, 1.0, 4.0, "lowest"),
+        (None, 1.0, 4.0, "centre"),  # nobody knows whether the answers repeat themselves
+        (None, 0.0, 4.0, "lowest"),
+        (True, 1.0, -90.0, "centre"),  # by more than jumps explain: it may be wrong
+        (False, 0.0, 4.0, "model"),
+    ],
+)
+def test_which_point_is_returned(exact, jumps, lowest, returned):
+    leader = pzos.leader_from_functions(lambda x, y: float(y[0]), lambda x, y: np.zeros(1), lambda x, y: np.ones(1))
+    task = Task(pzos.Problem(leader, lambda x: x, np.zeros(1)).known(), Keys(0))
+    history = first(np.zeros(1), np.array([5.0])).append(np.ones(1), np.array([lowest]))
+    state = RegionState(
+        np.zeros(1), value=4.5, history=history, exact=exact, jumps=jumps, slack=0.5, lowest=(np.ones(1), lowest)
+    )
+    found = CompositeTrustRegion().best_told(task, state)
+    expected = {"lowest": (np.ones(1), lowest), "centre": (np.zeros(1), 5.0), "model": None}[returned]
+    assert found == expected

@@ -178,11 +178,16 @@ class History:
         kept: Indices = rows[rows != centre]
         return kept
 
+    def around(self, centre: int, limit: int) -> Indices:
+        """Return row ``centre`` and the rows of the points nearest to it, ``limit`` in all, in order."""
+        rows: Indices = np.sort(np.append(self.nearest(centre, limit - 1), centre))
+        return rows
+
     def trimmed(self, centre: int, limit: int) -> tuple[History, int]:
         """Return the history without its farthest points, ``limit`` at most, and the new row of the centre."""
         if self.count <= limit:
             return self, centre
-        rows = np.sort(np.append(self.nearest(centre, limit - 1), centre))
+        rows = self.around(centre, limit)
         return self.part(rows), int(np.searchsorted(rows, centre))
 
     def seen_from(self, centre: int, limit: int) -> tuple[Geometry, Matrix]:

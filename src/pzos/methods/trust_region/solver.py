@@ -72,6 +72,8 @@ _ON_A_LINE = 0.01
 #: Quiet steps after which the method ends, and so many more for each direction, up to as many directions.
 _QUIET, _QUIET_PER_DIRECTION = 20, 20
 _CERTIFIED_SHARE = 0.01
+#: By how many times what jumps make of F the best answer may be lower than the one where the search stands.
+_BELIEVED = 20.0
 #: How many trust radii from the best known point the model is believed where no query will tell.
 _REGIONS = 4
 _POSITIVE = positive("or leave it out").or_none()
@@ -370,10 +372,19 @@ class CompositeTrustRegion:
         state = self._started(task, self.init(task), x, y, task.known.sign * float(values[best]))
         return _noting(task, recalled(task, state, best, values, self.points), [(x, y)])
 
-    def best_told(self, state: RegionState) -> tuple[Vector, float] | None:
-        """Return the best point told, with F there, unless noise was found: where answers jump the search may stand
-        elsewhere, by what the model makes of several answers."""
-        return None if state.exact is False else state.lowest
+    def best_told(self, task: Task, state: RegionState) -> tuple[Vector, float] | None:
+        """Return the best point told, with F there, unless noise was found: then it may be luck.
+
+        Where answers jump the search stands where the model, which smooths them, is lowest. The best answer counts if
+        followers are known to repeat themselves, or are taken to, as on a grid; but not if it is lower by more than
+        jumps explain: it may be wrong.
+        """
+        if state.exact is False or state.lowest is None or state.jumps == 0.0:
+            return None if state.exact is False else state.lowest
+        answered = task.known.leader.value(state.x, state.past.answers[state.centre])
+        repeats = state.exact is True or grid_of(task, self.resolution) is not None
+        gain = task.known.sign * (answered - state.lowest[1])
+        return state.lowest if repeats and gain <= _BELIEVED * state.slack else (state.x, answered)
 
     def informed(self, task: Task, state: RegionState, answers: Told) -> RegionState:
         """Take answers from elsewhere into the history, and move to the lowest F among them if it is lower."""

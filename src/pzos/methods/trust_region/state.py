@@ -266,12 +266,12 @@ class RegionState:
 
     def trimmed(self, limit: int) -> RegionState:
         """Return the state without its farthest answers; that they are known is not forgotten."""
-        kept, centre = self.past.trimmed(self.centre, limit)
-        if kept is self.history:
+        if self.past.count <= limit:
             return self
-        left = {(x + 0.0).tobytes() for x in kept.points}
-        gone = {bits for bits in ((x + 0.0).tobytes() for x in self.past.points) if bits not in left}
-        return replace(self, history=kept, centre=centre, elsewhere=self.elsewhere | gone)
+        rows = self.past.around(self.centre, limit)
+        gone = ((x + 0.0).tobytes() for x in np.delete(self.past.points, rows, axis=0))
+        centre = int(np.searchsorted(rows, self.centre))
+        return replace(self, history=self.past.part(rows), centre=centre, elsewhere=self.elsewhere.union(gone))
 
     def refusing(self, x: Vector, kind: Kind) -> RegionState:
         """Return the state after a query without an answer: a new one is remembered."""
