@@ -127,3 +127,18 @@ def test_a_durable_study_leans_on_its_own_copy_with_the_same_bits(tmp_path: Path
 def test_the_certificate_starts_from_both_models() -> None:
     result = pzos.solve(problem(0.1), queries=15, answers=old().trusting("2026-05-01"), certificate=True)
     assert result.certificate is not None
+
+
+def test_of_followers_that_jump_the_best_answer_is_returned_here_too():
+    leader = pzos.leader_from_functions(
+        lambda x, y: float(((y - 4.0) ** 2).sum() / 10.0 + x @ x), lambda x, y: 2.0 * x, lambda x, y: (y - 4.0) / 5.0
+    )
+
+    def counts(x):
+        return np.floor(10.0 * np.maximum(1.5 - x, 0.0))
+
+    problem = pzos.Problem(leader, counts, np.full(4, 0.3), pzos.Box(0.0, 2.0))
+    old = pzos.solve(problem, queries=15, progress=False, certificate=False).answers.trusting("2100-01-01")
+    for seed in range(3):
+        result = pzos.solve(problem, queries=25, seed=seed, progress=False, certificate=False, answers=old)
+        assert result.value == pytest.approx(leader.value(result.x, counts(result.x)), rel=1e-12)

@@ -114,6 +114,10 @@ class Leaning:
 
         return predicted
 
+    def best_told(self, task: Task, state: LeaningState) -> tuple[Vector, float] | None:
+        """Return what the trust region returns."""
+        return self.within.best_told(_on_rest(task, state.old), state.rest)
+
     def certifying_radius(self, state: LeaningState) -> float | None:
         """Return on which scale to certify a point."""
         return self.within.certifying_radius(state.rest)

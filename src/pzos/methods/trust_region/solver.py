@@ -379,8 +379,10 @@ class CompositeTrustRegion:
         followers are known to repeat themselves, or are taken to, as on a grid; but not if it is lower by more than
         jumps explain: it may be wrong.
         """
-        if state.exact is False or state.lowest is None or state.jumps == 0.0:
-            return None if state.exact is False else state.lowest
+        if state.exact is False:
+            return None
+        if state.lowest is None or state.jumps == 0.0:
+            return state.lowest
         answered = task.known.leader.value(state.x, state.past.answers[state.centre])
         repeats = state.exact is True or grid_of(task, self.resolution) is not None
         gain = task.known.sign * (answered - state.lowest[1])
