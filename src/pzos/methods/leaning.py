@@ -114,9 +114,9 @@ class Leaning:
 
         return predicted
 
-    def best_told(self, task: Task, state: LeaningState) -> tuple[Vector, float] | None:
+    def point_to_return(self, task: Task, state: LeaningState) -> tuple[Vector, float] | None:
         """Return what the trust region returns."""
-        return self.within.best_told(_on_rest(task, state.old), state.rest)
+        return self.within.point_to_return(_on_rest(task, state.old), state.rest)
 
     def certifying_radius(self, state: LeaningState) -> float | None:
         """Return on which scale to certify a point."""

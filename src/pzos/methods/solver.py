@@ -188,7 +188,7 @@ def begin(solver: AnySolver, task: Task) -> Any:
 class Returning(Protocol):
     """A solver that may search around another point than the best one it was told of."""
 
-    def best_told(self, task: Task, state: Any) -> tuple[Vector, float] | None:
+    def point_to_return(self, task: Task, state: Any) -> tuple[Vector, float] | None:
         """Return the point to return and F there; None where it is that of the state."""
         ...
 

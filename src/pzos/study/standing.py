@@ -170,7 +170,7 @@ def returned(
     """Return the point a run returns, F there, and how it stands to the constraints, if there are any."""
     standing = selected.standing if isinstance(selected, ConstrainedSelection) else None
     if standing is None:
-        best = solver.best_told(task, state) if isinstance(solver, Returning) else None
+        best = solver.point_to_return(task, state) if isinstance(solver, Returning) else None
         return (state.x, value, None) if best is None else (*best, None)
     x, prices = selected.best_x, None
     if standing.feasible and isinstance(solver, Constrained):

@@ -194,3 +194,19 @@ def test_a_better_valley_of_a_small_grid_is_found_and_no_point_is_asked_twice():
     assert result.value == -2.5
     assert result.stop is pzos.Stop.CONVERGED
     assert len(np.unique(np.array(asked), axis=0)) == len(asked) <= 49
+
+
+def test_a_long_grid_of_one_decision_is_not_taken_for_told_where_it_is_crowded():
+    """6001 points are too many to list: when all around the best one are told, there are others further away."""
+    asked = []
+
+    def answer(x):
+        asked.append(float(x[0]))
+        return np.abs(x - 3.0)
+
+    leader = pzos.leader_from_functions(lambda x, y: float(y[0]), lambda x, y: np.zeros(1), lambda x, y: np.ones(1))
+    problem = pzos.Problem(leader, answer, np.array([40.0]), pzos.Box(-3000.0, 3000.0), grid=pzos.whole())
+    result = pzos.solve(problem, queries=60, seed=0, progress=False, certificate=False)
+    assert result.value == 0.0
+    assert len(asked) > 40
+    assert len(set(asked)) == len(asked)

@@ -475,6 +475,6 @@ def test_which_point_is_returned(exact, jumps, lowest, returned):
     state = RegionState(
         np.zeros(1), value=4.5, history=history, exact=exact, jumps=jumps, slack=0.5, lowest=(np.ones(1), lowest)
     )
-    found = CompositeTrustRegion().best_told(task, state)
+    found = CompositeTrustRegion().point_to_return(task, state)
     expected = {"lowest": (np.ones(1), lowest), "centre": (np.zeros(1), 5.0), "model": None}[returned]
     assert found == expected

@@ -33,7 +33,7 @@ _FEW_ANSWERS = 1.5
 #: The least trust radius, in steps of the grid: within one the search has nowhere to go.
 _LEAST_STEPS = 2.0
 #: Random steps tried, ever longer, where all neighbours of a point were told; a grid of so many points is searched.
-_TRIES, _ALL_POINTS = 60, 4096
+_TRIES, _ALL_POINTS = 120, 4096
 
 
 def grid_of(task: Task, resolution: float | None) -> Grid | None:
@@ -141,7 +141,7 @@ def untold_near(task: Task, state: RegionState, grid: Grid, x: Vector, others: I
         point = grid.nearest(target, domain)
         if point is not None and not state.knows(point) and point.tobytes() not in taken:
             return point
-        reach = 1 + tries // 10
+        reach = max(1 + tries // 10, 1 << max(tries // 10 - 3, 0))  # in the end far beyond what is crowded
         target = x + grid.steps * draw.integers(-reach, reach + 1, x.size)
     left = [point for point in _untold(task, state, grid) if point.tobytes() not in taken]
     if left:

@@ -372,7 +372,7 @@ class CompositeTrustRegion:
         state = self._started(task, self.init(task), x, y, task.known.sign * float(values[best]))
         return _noting(task, recalled(task, state, best, values, self.points), [(x, y)])
 
-    def best_told(self, task: Task, state: RegionState) -> tuple[Vector, float] | None:
+    def point_to_return(self, task: Task, state: RegionState) -> tuple[Vector, float] | None:
         """Return the best point told, with F there, unless noise was found: then it may be luck.
 
         Where answers jump the search stands where the model, which smooths them, is lowest. The best answer counts if
