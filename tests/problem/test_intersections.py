@@ -116,3 +116,10 @@ def test_what_was_prepared_is_no_part_of_what_a_set_is():
     assert describe(fresh) == describe(used)
     again = pzos.Polyhedron(A=[[1.0, 1.0, 1.0]], b=[1.0])
     assert describe(again) == describe(SUM)
+
+
+@pytest.mark.parametrize("size", [1.0, 1e6, 1e15])
+def test_what_lies_far_away_is_projected_as_well(size):
+    domain = pzos.Intersection([pzos.Ball(np.full(3, 0.3), 0.25), SUM])
+    for way in np.random.default_rng(0).standard_normal((20, 3)):
+        assert domain.contains(domain.project(size * way), 1e-9)

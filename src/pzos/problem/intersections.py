@@ -17,6 +17,8 @@ Projection = Callable[[Vector], Vector]
 
 #: Dykstra's method ends when a round changes nothing by more than this, relative to the size of x, or after so many.
 _STILL, _ROUNDS = 1e-12, 5000
+#: So many shares of the way to a ball are tried at most: where projections round, more of them tell no more.
+_SHARES = 200
 #: Sets have no point in common if the nearest ones found are further apart than this, relative to the size of x.
 _APART = 1e-7
 
@@ -127,7 +129,11 @@ def drawn_into(ball: Ball, project: Projection, x: Vector) -> Vector:
     if excess(0.0) >= 0.0:
         return drawn(0.0)
     accuracy = 1e-16 * min(1.0, ball.radius / float(np.linalg.norm(away)))
-    return drawn(float(brentq(excess, 0.0, 1.0, xtol=accuracy, rtol=1e-15)))
+    above = 1.0
+    while excess(0.1 * above) > 0.0:  # from far away the share is tiny: its order of magnitude first
+        above *= 0.1
+    share = brentq(excess, 0.1 * above, above, xtol=accuracy, rtol=1e-15, maxiter=_SHARES, disp=False)
+    return drawn(float(share))
 
 
 def _common(projections: Sequence[Projection], x: Vector) -> Vector:

@@ -180,6 +180,20 @@ def test_entries_that_differ_by_rounding_alone_have_no_say_in_the_scales():
     np.testing.assert_allclose(model.response_and_pull(x)[0][:2], respond(x)[:2], atol=1e-3)
 
 
+def test_entries_that_are_linear_have_no_say_in_the_scales_of_others():
+    def respond(x):
+        return np.concatenate([x, [2.0 * x[0] - x[1]], np.sin(2.0 * x[:1])])
+
+    history = history_of(respond, 3, count=20, size=1.0)
+    alone = history_of(lambda x: respond(x)[4:], 3, count=20, size=1.0)
+    found, bent = (fitter(n, -np.inf).tune(h, 0, Shape.FREE, (), 0.0)[0] for n, h in ((5, history), (1, alone)))
+    assert (found.kernel, found.length, found.weight) == (bent.kernel, bent.length, bent.weight)
+    assert found.weight > 0.0
+    linear = history_of(lambda x: respond(x)[:4], 3, count=20, size=1.0)
+    model = fitter(4, -np.inf).fit(linear, 0, Shape.FREE, fitter(4, -np.inf).tune(linear, 0, Shape.FREE, (), 0.0)[0])
+    np.testing.assert_allclose(model.clipped(START[:3] + 2.0), respond(START[:3] + 2.0)[:4], atol=1e-3)
+
+
 def test_entries_in_small_units_keep_their_say():
     def respond(x):
         return np.array([1e12 * (x[0] - x[1]), np.sin(3.0 * x[0]), np.sin(3.0 * x[1])])

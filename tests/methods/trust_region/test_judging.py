@@ -9,6 +9,7 @@ import pytest
 
 import pzos
 from pzos.base.keys import Keys
+from pzos.methods.response_model.fit import Shape
 from pzos.methods.response_model.history import first
 from pzos.methods.solver import Stop, Task
 from pzos.methods.trust_region.elastic import ElasticMove
@@ -356,6 +357,23 @@ def test_a_query_beside_a_surprising_answer_tells_whether_followers_repeat_thems
     beside = state.surprise + 1e-6
     plan = TrialPlan((beside,), (Kind.CHECK.purpose,), Kind.CHECK)
     assert judged(task, state, plan, [(beside, smooth(beside) + off)], None).exact is exact
+
+
+@pytest.mark.parametrize(
+    ("kind", "off", "asked"), [(Kind.LOOK, 9.0, False), (Kind.LOOK, -9.0, True), (Kind.TRIAL, 9.0, True)]
+)
+def test_a_surprise_far_away_is_asked_for_once_more_only_where_f_is_lower(kind, off, asked):
+    """What f makes of the answer is ``off`` what the model said."""
+    leader = pzos.leader_from_functions(lambda x, y: float(y.sum()), lambda x, y: 0.0 * x, lambda x, y: np.ones(5))
+    problem = pzos.Problem(leader, smooth, np.zeros(4))
+    task, history = Task(problem.known(), Keys(0)), first(np.zeros(4), smooth(np.zeros(4)))
+    for x in np.eye(4):
+        history = history.append(x, smooth(x))
+    state = RegionState(np.zeros(4), 0.0, 0.0, history=history, radius=1.0, scale=1.0)
+    far, guess = np.full(4, 2.0), smooth(np.full(4, 2.0))
+    plan = TrialPlan((far,), (kind.purpose,), kind, Move(far, 0.1, 2.0), {Shape.FREE: guess}, deviation=0.01)
+    after = judged(task, state, plan, [(far, guess + off)], None)
+    assert (after.surprise is not None) == asked
 
 
 def test_under_noise_looks_far_away_that_find_nothing_leave_the_trust_radius_alone():

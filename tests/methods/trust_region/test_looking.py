@@ -61,7 +61,9 @@ def test_the_search_does_not_depend_on_the_units_of_x(scale):
         (pzos.Box(-5.0, np.inf), 3.0, False, 0.0),
         (pzos.Box(-1e8, 1e8), 3.0, False, 0.0),  # bounds that stand for none
         (pzos.Nonnegative(), 3.0, False, 0.0),
-        (pzos.Ball(np.zeros(4), 9.0), 3.0, False, 0.1),  # of decisions of one at x0
+        (pzos.Ball(np.zeros(4), 9.0), 3.0, False, 0.225),  # of what four that are alike may be
+        (pzos.Ball(np.zeros(4), 3.0), 3.0, False, 0.1),  # of decisions of one at x0
+        (pzos.Budget(24.0), 3.0, False, 0.575),
         (pzos.Ball(np.zeros(4), 9.0), 0.05, False, 0.05),
         (pzos.Ball(np.zeros(4), 9.0), 3.0, True, 0.0),
         (pzos.Ball(np.ones(4), 0.4), 0.1, False, 0.02),  # no wider than the set, wherever the origin is
@@ -171,7 +173,7 @@ def test_with_few_answers_nothing_looks_far_away_as_long_as_something_is_promise
         lambda x, y: float(y[0]), lambda x, y: 0.0 * x, lambda x, y: np.array([1.0, 0.0])
     )
     problem = pzos.Problem(leader, rough, np.full(2, 5.0), pzos.Box(0.0, 100.0))
-    _, asked, _ = play(problem, CompositeTrustRegion(), steps=9, seed=0)
+    _, asked, _ = play(problem, CompositeTrustRegion(), steps=8, seed=0)  # then nothing is promised any more
     assert max(np.abs(query.x - 5.0).max() for query in asked) < 10.0
 
 

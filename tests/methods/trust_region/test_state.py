@@ -183,6 +183,28 @@ def test_scales_are_tuned_when_the_history_has_grown_by_a_quarter():
     assert retuned(task_of(3), replace(tuned, tuned=7), None).tuned == 9
 
 
+def queueing(x):
+    """Return waiting times that explode where capacity is short, row by row."""
+    return 1.0 / (1.05 - 1.0 / (1.0 + np.exp(x - 2.0))) ** 2
+
+
+@pytest.mark.parametrize("count", [12, 40])
+def test_answers_that_explode_are_taken_on_a_curved_scale(count):
+    points = np.random.default_rng(1).uniform(-3.0, 3.0, (count, 3))
+    points[0] = 1.0
+    leader = pzos.leader_from_functions(lambda x, y: float(y.sum()), lambda x, y: 0.0 * x, lambda x, y: np.ones(3))
+    task = Task(pzos.Problem(leader, queueing, points[0]).known(), Keys(0))
+    state = retuned(task, state_of(points, queueing(points)), None)
+    assert state.curving is not None
+    assert state.curving.curved.any()
+    again = retuned(task, replace(state, tuned=1), None)  # from where it was
+    assert again.curving is not None
+    straight = retuned(task, replace(state, tuned=1, jumps=0.01), None)
+    assert straight.curving is None  # what is rough near zero would count most
+    tame = retuned(task, state_of(points, np.sin(points) + 2.0), None)
+    assert tame.curving is None
+
+
 def test_what_is_trimmed_from_the_history_is_still_known():
     history = first(np.zeros(2), np.zeros(1))
     for k in range(1, 8):

@@ -15,6 +15,7 @@ from scipy.linalg.lapack import dtrtrs
 
 from pzos.base.types import Matrix, Vector
 from pzos.methods.response_model.bounds import Bounds, ConservedSum, beyond, imputed, precision_of
+from pzos.methods.response_model.curving import Curving, likeliest
 from pzos.methods.response_model.history import Flags, Geometry, History, Scales, walked
 from pzos.methods.response_model.kernels import Kernel
 from pzos.methods.response_model.prior import LinearPrior, fit_conserving, fit_own
@@ -25,8 +26,12 @@ _IMPUTATIONS = 2
 _FEW = 12
 #: Above this many answers the linear prior need not be fitted at every step.
 _SETTLED = 40
+#: Of a typical slope: what is foretold better than this is foretold exactly.
+_EXACTLY = 1e-9
 #: An entry that moves by less than this share of the one that moves most differs by what a solver rounds.
 _ROUNDING = 1e-13
+#: One that differs from a linear function by less than this share of its slopes is linear.
+_LINEAR = 1e-7
 _LENGTHS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
 _WEIGHTS = (0.1, 0.3, 1.0, 3.0, 10.0)
 _QUADRATIC_WEIGHTS = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
@@ -92,7 +97,7 @@ class Fitter:
     """What stays the same from fit to fit: how many points, which laws, which bounds, which sketch.
 
     ``pull`` is what f makes of each answer, by which answers at their bounds are judged where there is no structure;
-    without it they are taken as they are.
+    without it they are taken as they are. ``curving`` is the scale on which answers without structure are taken.
     """
 
     points: int
@@ -100,6 +105,7 @@ class Fitter:
     bounds: Bounds
     sketch: Matrix | None = None
     pull: Vector | None = None
+    curving: Curving | None = None
 
     def fit(
         self,
@@ -116,6 +122,7 @@ class Fitter:
         """
         seen, slopes = history.seen_from(centre, self.points)
         point, answer = history.points[centre], history.answers[centre]
+        slopes, curving = self._curved(history, centre, seen, slopes) if shape is Shape.FREE else (slopes, None)
         if seen.count == 0 or scales is None:
             return ResponseModel(point, answer, seen, slopes, Scales(1.0, 0.0, 0.0), LinearPrior(), self.bounds)
         sample = _Sample(seen, answer, slopes, _factor(seen, scales))
@@ -135,7 +142,7 @@ class Fitter:
             )
         bounds = self._bounds(prior, answer)
         return ResponseModel(
-            point, base, seen, weights, scales, prior, bounds, kinked, variances, sample.factor, noisy=noisy
+            point, base, seen, weights, scales, prior, bounds, kinked, variances, sample.factor, noisy, curving
         )
 
     def tune(
@@ -155,6 +162,7 @@ class Fitter:
         """
         seen, slopes = history.seen_from(centre, self.points if variance == 0.0 else min(self.points, _ENOUGH))
         if shape is Shape.FREE:
+            slopes, _ = self._curved(history, centre, seen, slopes)
             if start:
                 slopes = self._censored(_Sample(seen, history.answers[centre], slopes, _factor(seen, start[0]))).slopes
             slopes = _telling(seen, slopes)
@@ -175,10 +183,48 @@ class Fitter:
     def tune_roughly(self, history: History, centre: int, variance: float) -> Scales:
         """Return likely scales without structure for little: two kernels near what distances and noise suggest."""
         seen, slopes = history.seen_from(centre, self.points)
+        slopes, _ = self._curved(history, centre, seen, slopes)
         length = 2.0 * float(np.median(seen.lengths))
         noise = variance / max(float(np.mean(slopes**2)), 1e-300)
         start = [Scales(length, 1.0, noise, kernel) for kernel in _UNDER_NOISE]
         return fit_kernels(seen, slopes, start, variance, _UNDER_NOISE, decades=0)[0]
+
+    def likeliest_curving(self, history: History, centre: int, scales: Scales) -> Curving | None:
+        """Return the scale on which answers are clearly likeliest; None if that is their own for every entry.
+
+        Entries that touch a bound keep their own: what is censored there is not to be bent as well.
+        """
+        seen, slopes = history.seen_from(centre, self.points)
+        low, high = history.answers.min(axis=0), history.answers.max(axis=0)
+        free = np.logical_and(low > self.bounds.lower, high < self.bounds.upper)
+        found = likeliest(seen, slopes, history.answers[centre], _factor(seen, scales)).only(free)
+        return found if found.curved.any() else None
+
+    def foretelling(self, history: History, centre: int, scales: Scales, pull: Vector, nearest: int) -> float:
+        """Return how far off what f makes of an answer nearby is if it is foretold from all others: the mean logarithm.
+
+        By logarithms, for a few answers that explode would decide alone.
+        """
+        seen, slopes = history.seen_from(centre, self.points)
+        latent, curving = self._curved(history, centre, seen, slopes)
+        precision = precision_of(_factor(seen, scales))
+        answer, lengths = history.answers[centre], seen.lengths[:, None]
+        left_out = (precision @ latent) / np.einsum("ii->i", precision)[:, None]
+        foretold = answer + (latent - left_out) * lengths
+        if curving is not None:
+            foretold = curving.shown(foretold, answer)[0]
+        rows = np.argsort(seen.lengths)[:nearest]
+        missed = (((foretold - answer) / lengths - slopes)[rows]) @ pull
+        rounding = _EXACTLY * float(np.abs(slopes[rows] @ pull).mean())
+        return float(np.log(np.abs(missed) + rounding + 1e-300).mean())
+
+    def _curved(self, history: History, centre: int, seen: Geometry, slopes: Matrix) -> tuple[Matrix, Curving | None]:
+        """Return the slopes of latent answers, and the scale that these are on; None where it is their own."""
+        curving = None if self.curving is None else self.curving.suiting(history.answers)
+        if curving is None or not curving.curved.any():
+            return slopes, None
+        lengths = seen.lengths[:, None]
+        return curving.latent(slopes * lengths, history.answers[centre])[0] / lengths, curving
 
     def _prior(self, shape: Shape, sample: _Sample, start: LinearPrior | None) -> tuple[LinearPrior, _Sample]:
         """Return the linear prior and the sample, latent where answers are at their bounds."""
@@ -257,9 +303,17 @@ class Fitter:
 
 
 def _telling(seen: Geometry, slopes: Matrix) -> Matrix:
-    """Return the slopes without those of entries that differ by rounding alone, which would tell of a rough process."""
+    """Return the slopes without those of entries that tell nothing of the process, if any others do.
+
+    Entries that differ by rounding alone would tell of a rough one, and entries that are linear in x of none at all.
+    """
     moved = np.abs(slopes * seen.lengths[:, None]).max(axis=0, initial=0.0)
-    return np.where(moved > _ROUNDING * moved.max(initial=0.0), slopes, 0.0)
+    telling = moved > _ROUNDING * moved.max(initial=0.0)
+    if seen.count > seen.sizes.size + 1:
+        linear = seen.units @ np.linalg.lstsq(seen.units, slopes, rcond=None)[0]
+        bent = np.abs(slopes - linear).max(axis=0) > _LINEAR * np.abs(slopes).max(axis=0)
+        telling = telling & bent if (telling & bent).any() else telling
+    return np.where(telling, slopes, 0.0)
 
 
 def _weights(sample: _Sample, prior: LinearPrior, scales: Scales) -> tuple[Matrix, Vector, Vector]:

@@ -20,6 +20,7 @@ from scipy.linalg.lapack import dpotrs
 
 from pzos.base.types import Matrix, Vector
 from pzos.methods.response_model.bounds import Bounds
+from pzos.methods.response_model.curving import Curving
 from pzos.methods.response_model.history import Geometry, Scales
 from pzos.methods.response_model.kernels import Kernel
 from pzos.methods.response_model.prior import LinearPrior
@@ -54,7 +55,8 @@ class ResponseModel:
     """M around a centre; ``predict`` is M itself, ``clipped`` M within the bounds of the answers.
 
     ``variances`` are those of a unit slope in each entry of y, by which the spread is measured; ``factor`` is that of
-    the covariance K of the answers, ``noisy`` is 1 for the entries of y that have noise, if any have, and else 0.
+    the covariance K of the answers, ``noisy`` is 1 for the entries of y that have noise, if any have, and else 0. With
+    ``curving`` the process is that of answers on a curved scale.
     """
 
     centre: Vector
@@ -68,6 +70,7 @@ class ResponseModel:
     variances: Vector = field(default_factory=lambda: _NONE)
     factor: Matrix | None = field(default=None, repr=False)
     noisy: Vector = field(default_factory=lambda: _NONE, repr=False)
+    curving: Curving | None = None
     anchored: Vector = field(init=False, repr=False)
     squares: Vector = field(init=False, repr=False)
 
@@ -79,7 +82,7 @@ class ResponseModel:
 
     def predict(self, x: Vector) -> Vector:
         """Return M(x), before the bounds are applied."""
-        return self._latent(self._offset(x))[0]
+        return self._straightened(self._latent(self._offset(x))[0])[0]
 
     def clipped(self, x: Vector) -> Vector:
         """Return M(x) moved into the bounds of the answers."""
@@ -98,6 +101,7 @@ class ResponseModel:
         if self.factor is not None:
             white = solve_triangular(self.factor, (values / self.geometry.lengths).T, lower=True, check_finite=False)
             variances -= np.einsum("ij,ij->j", white, white)
+        shown = self._straightened(shown)[0]
         return np.array([self.bounds.show(row)[0] for row in shown]), np.maximum(variances, 0.0)
 
     def deviation(self, x: Vector) -> float:
@@ -105,14 +109,18 @@ class ResponseModel:
         if self.variances.size == 0:
             return float("inf")
         untold = self.scales.untold * float(self.noisy.mean())
-        return float(np.sqrt(max(self.spread(x)[0], 0.0) * np.mean(self.variances) + untold))
+        variances = self.variances
+        if self.curving is not None:
+            variances = variances * self._straightened(self._latent(self._offset(x))[0])[1] ** 2
+        return float(np.sqrt(max(self.spread(x)[0], 0.0) * np.mean(variances) + untold))
 
     def response_and_pull(self, x: Vector) -> tuple[Vector, Pull]:
         """Return the clipped M(x), and the map g -> (dM/dx)' g there."""
         s = self._offset(x)
-        raw, covariances = self._latent(s)
+        latent, covariances = self._latent(s)
+        raw, stretch = self._straightened(latent)
         shown, free = self.bounds.show(raw)
-        return shown, Pull(self, s, free, covariances)
+        return shown, Pull(self, s, free, covariances, stretch)
 
     def spread(self, x: Vector) -> tuple[float, Vector]:
         """Return the variance of the process at x in units of ``variances``, with its gradient; 0 at told answers."""
@@ -154,6 +162,10 @@ class ResponseModel:
     def _latent(self, s: Vector) -> tuple[Vector, _Covariances]:
         covariances = self._covariances(s)
         return self.base + self.prior.apply(s) + covariances.values @ self.weights, covariances
+
+    def _straightened(self, z: Matrix) -> tuple[Matrix, Matrix | float]:
+        """Return latent answers on their own scale, and by how much each is stretched there."""
+        return (z, 1.0) if self.curving is None else self.curving.shown(z, self.base)
 
     def _covariances(self, s: Vector) -> _Covariances:
         geometry, scales = self.geometry, self.scales
@@ -198,11 +210,12 @@ class Pull:
     offset: Vector
     free: Vector
     covariances: _Covariances
+    stretch: Vector | float = 1.0
 
     def __call__(self, g: Vector) -> Vector:
         """Return (dM/dx)' g, or that of each row of g, the derivative of an entry at its bound being zero."""
         model = self.model
-        g = model.bounds.pull(g, self.free)
+        g = model.bounds.pull(g, self.free) * self.stretch
         total: Vector = model.prior.pull(g) + self.covariances.gradient(
             (model.weights @ g.T).T, model.geometry.offsets, self.offset
         )

@@ -60,7 +60,8 @@ def judged(task: Task, state: RegionState, plan: TrialPlan, told: Told, points: 
     if plan.kind is Kind.CHECK:
         return _checked(task, state, x, y)
     if x is plan.points[0]:
-        state = _surprised(_compared(task, state, plan, x, y), plan, x, y)
+        lower = task.known.sign * (task.known.leader.value(x, y) - state.value) < 0.0
+        state = _surprised(_compared(task, state, plan, x, y), plan, x, y, lower)
     unmoved = bool((y == history.answers[state.centre]).all()) and state.surprise is None
     for x, y in told:
         history = history.append(x, y)
@@ -132,8 +133,11 @@ def _beside(history: History, row: int, x: Vector, y: Vector) -> tuple[float, fl
     return change, max(_STEEPER * history.steepest(row) * moved, rounding)
 
 
-def _surprised(state: RegionState, plan: TrialPlan, x: Vector, y: Vector) -> RegionState:
-    """Note an answer far from what the model expected, or equal to the one before: it will be asked for once more."""
+def _surprised(state: RegionState, plan: TrialPlan, x: Vector, y: Vector, lower: bool) -> RegionState:
+    """Note an answer far from what the model expected, or equal to the one before: it will be asked for once more.
+
+    Not one far away where F is not ``lower``: nothing hangs on it.
+    """
     if _echo(state, y):
         return replace(state, surprise=x, miss=0.0)
     guess = plan.predictions.get(state.shapes[0])
@@ -141,7 +145,7 @@ def _surprised(state: RegionState, plan: TrialPlan, x: Vector, y: Vector) -> Reg
         return state
     miss = float(np.sqrt(np.mean((y - guess) ** 2)))
     spread = float(np.sqrt(np.mean(np.var(state.past.answers, axis=0))))
-    wild = miss > _WILD * plan.deviation > 0.0 and miss > _NOTABLE * spread
+    wild = miss > _WILD * plan.deviation > 0.0 and miss > _NOTABLE * spread and (lower or plan.kind is not Kind.LOOK)
     return replace(state, surprise=x, miss=miss) if wild else state
 
 
@@ -379,6 +383,11 @@ def findings(state: RegionState) -> str:
     said.append(f"a typical move of a decision is {state.scale:.2g}{unequal}")
     if leading is not None and leading.weight > 0.0:
         said.append(f"beyond what is linear the answers are taken as {leading.kernel.value}")
+    if state.curving is not None:
+        curved = int(np.count_nonzero(state.curving.curved))
+        said.append(
+            f"{curved} of {state.curving.scales.size} entries grow or fade so fast that they count on a curved scale"
+        )
     if state.groups:
         said.append(f"decisions were moved together, in up to {len(state.groups)} groups")
     if state.looks:

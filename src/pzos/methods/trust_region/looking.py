@@ -25,7 +25,7 @@ _OUTWEIGHS, _NEAR = 0.3, 0.2
 #: Directions are explored once a trial has succeeded, or after so many; after a failure all, if so few are left.
 _TRIALS_BEFORE, _FEW_LEFT = 6, 20
 #: Before a trial has succeeded the width of a bounded set tells the scale: this share of half of it, and where the set
-#: is no box at most this share of the mean decision at x0.
+#: is no box at most this share of a mean decision.
 _OF_HALF_WIDTH, _OF_MEAN = 0.1, 0.1
 #: What is added to the squared lengths of directions, so that nearly equal ones do no harm.
 _RIDGE = 1e-10
@@ -287,7 +287,7 @@ def first_scale(task: Task, state: RegionState) -> float:
     A first trial that fails may leave a radius on which nothing but the jaggedness of a simulator shows. Until one has
     succeeded, the width of a bounded set says how far is far; 0 where it has none, and after that. Where the set is no
     box it says too much (a tenth of half a simplex is half of what one of ten shares has): no further than a share of
-    the mean decision at x0.
+    the mean decision at x0, or of what each has if all are alike and as large as they can be.
     """
     if state.succeeded:
         return 0.0
@@ -295,7 +295,8 @@ def first_scale(task: Task, state: RegionState) -> float:
     if not np.isfinite(scale):
         return 0.0
     if bounds_of(task.known.domain, state.x.size) is None:
-        scale = min(scale, _OF_MEAN * float(np.abs(task.known.x0).mean()))
+        alike = 2.0 * half_width(task.known.domain, state.x, state.past.sizes) / state.x.size
+        scale = min(scale, _OF_MEAN * max(float(np.abs(task.known.x0).mean()), alike))
     return min(scale, state.radius)
 
 

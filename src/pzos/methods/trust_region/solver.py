@@ -65,6 +65,8 @@ _FLOOR = 1e-4
 HOPE = 0.3
 #: Hope leads at most so many times as far as the model's own minimiser, or this share of the trust radius.
 _HOPE_REACHES, _HOPE_AT_LEAST = 2.0, 0.2
+#: Where answers jump, surveys hope for so many deviations once there are so many answers for each decision.
+_SURVEY_HOPE, _MANY_FOR_EACH = 1.5, 4
 _SPARE = 2
 #: As long as only one line was asked, a promise below this share of what was gained is not worth a query; of many
 #: decisions it is, for all other directions together would take far more.
@@ -240,7 +242,8 @@ class CompositeTrustRegion:
         if move.predicted <= least or move.size < 1e-9 * state.scale:
             return Query(Kind.PROBE, looking.probe(task, state, model, 0), move)
         if state.rough and state.step % 2 and (move.predicted < state.slack or (state.jumps > 0.0 and state.losses)):
-            return Query(Kind.SURVEY, looking.survey(task, state, move.x), move)
+            hopeful = self._surveyed_in_hope(task, state, model, move, doubt)
+            return Query(Kind.SURVEY, looking.survey(task, state, move.x) if hopeful is None else hopeful, move)
         if free and not state.rough and self.hopes(task, state) and doubt > 0.0:
             move = self._hopeful(task, state, model, move, doubt)
         return Query(Kind.TRIAL, move.x, move)
@@ -276,6 +279,22 @@ class CompositeTrustRegion:
         region = looking.region_of(task, state, reach)
         x = minimise(lowered, region, self.iterations, looking.nudged(task, state, move.x)).x
         return Move(x, objective(state.x)[0] - objective(x)[0], region.size(x))
+
+    def _surveyed_in_hope(
+        self, task: Task, state: RegionState, model: ResponseModel, move: Move, doubt: float
+    ) -> Vector | None:
+        """Return where F may be lowest within the region, by more than one deviation, if answers jump and are many.
+
+        Before that any point of the region tells more; None then, and where the point is known.
+        """
+        if state.exact is False or state.past.count <= _MANY_FOR_EACH * state.x.size or not doubt > 0.0:
+            return None
+        lowered = looking.hopeful(on_model(task.known.leader, task.known.sign, model), model, _SURVEY_HOPE * doubt)
+        region = looking.region_of(task, state)
+        starts = (looking.nudged(task, state, move.x), looking.anywhere(task, state))
+        ends = [minimise(lowered, region, self.iterations, start).x for start in starts]
+        x = min(ends, key=lambda end: lowered(end)[0])
+        return None if state.knows(x) else x
 
     # ---- telling ------------------------------------------------------------------------------------------
 

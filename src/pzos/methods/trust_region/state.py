@@ -15,6 +15,7 @@ from pzos.base.keys import Keys, Role
 from pzos.base.types import Matrix, Purpose, Vector
 from pzos.methods.estimators import Plan
 from pzos.methods.response_model.bounds import Bounds
+from pzos.methods.response_model.curving import Curving
 from pzos.methods.response_model.fit import Fitter, Shape
 from pzos.methods.response_model.history import History, Scales
 from pzos.methods.response_model.prior import LinearPrior
@@ -50,6 +51,9 @@ _FEW_ANSWERS = 5
 _MOST_NUMBERS, _FEWEST_POINTS = 10_000_000, 60
 #: Often is more than one query in so many.
 _OFTEN = 3
+#: Answers are taken on a curved scale if they are more than so few, of up to so many entries; it is found in so many
+#: rounds with the scales of the process, and taken only if errors in f are smaller by this share.
+_FEW_TO_CURVE, _MOST_TO_CURVE, _CURVINGS, _CLEARLY_BETTER = 2, 2000, 2, 0.1
 #: After so many failures in a row the answers may contradict each other: by a noise that nothing else has shown, of
 #: at least this share of how much they vary.
 _CONTRADICTED, _BLUR = 5, 1e-4
@@ -200,7 +204,8 @@ class RegionState:
     ``settled`` says that the model promises nothing more. ``stride`` is how far the next stride may go, ``reach`` how
     far groups of decisions are moved. Before any trial has succeeded, ``lost`` are the size and the loss of the last
     one, and ``sloped`` says that slopes nobody has asked for are to blame, not the size. A trial that succeeds on a
-    model which knows every direction makes it ``reliable``.
+    model which knows every direction makes it ``reliable``. Where answers without structure are taken on a scale of
+    their own (``curving``), ``uncurved`` are the scales of the process for answers as they are.
     """
 
     x: Vector
@@ -218,6 +223,8 @@ class RegionState:
     contest: Contest = _NO_CONTEST
     scales: Mapping[Shape, tuple[Scales, ...]] = field(default_factory=dict)
     priors: Mapping[Shape, LinearPrior] = field(default_factory=dict)
+    curving: Curving | None = None
+    uncurved: tuple[Scales, ...] = ()
     tuned: int = 0
     exact: bool | None = None
     suspect: bool = False
@@ -409,7 +416,7 @@ def fitter(task: Task, state: RegionState, points: int | None, part: History | N
     else:
         lower, upper = _credible(found.bounds, history)
     pull = task.known.leader(state.x, state.past.answers[state.centre]).grad_y if censored else None
-    return Fitter(point_limit(history, points), laws, Bounds(lower, upper), pull=pull)
+    return Fitter(point_limit(history, points), laws, Bounds(lower, upper), pull=pull, curving=state.curving)
 
 
 def models(
@@ -497,12 +504,19 @@ def retuned(task: Task, state: RegionState, points: int | None) -> RegionState:
         state = replace(state, tuned=0)
     if history.count < 2 or history.count < _REFIT * state.tuned:
         return state
-    fit = replace(fitter(task, state, points), sketch=_sketch(task.keys, history.answers.shape[1]))
-    scales = dict(state.scales)
+    fit = replace(fitter(task, state, points), sketch=_sketch(task.keys, history.answers.shape[1]), curving=None)
+    scales, afresh = dict(state.scales), history.count <= _GRID_UP_TO
+    if state.curving is not None:
+        scales[Shape.FREE] = state.uncurved
     for shape in dict.fromkeys((*state.contest.running, Shape.FREE)):
-        start = () if history.count <= _GRID_UP_TO else scales.get(shape, ())
+        start = () if afresh else scales.get(shape, ())
         least, prior, drifts = state.least_variance, state.priors.get(shape), state.exact is False
         scales[shape] = fit.tune(history, state.centre, shape, start, least, prior, drifts)
+    uncurved = scales[Shape.FREE]
+    curved = None if state.rough else _curved(task, state, fit, uncurved, afresh)
+    state = replace(state, curving=None if curved is None else curved[0], uncurved=uncurved)
+    if curved is not None:
+        scales[Shape.FREE] = curved[1]
     if contradicted and history.count > task.known.dimension:
         least = _BLUR**2 * float(np.mean(np.var(history.answers, axis=0)))
         blurred = fit.tune(history, state.centre, Shape.FREE, (), least, None)
@@ -510,3 +524,31 @@ def retuned(task: Task, state: RegionState, points: int | None) -> RegionState:
             scales[Shape.FREE] = blurred
             state = replace(state, blur=least, jumps=least)
     return replace(state, scales=scales, tuned=history.count)
+
+
+def _curved(
+    task: Task, state: RegionState, fit: Fitter, uncurved: tuple[Scales, ...], afresh: bool
+) -> tuple[Curving, tuple[Scales, ...]] | None:
+    """Return the curved scale of the answers, with the scales of the process on it, where it foretells f better."""
+    history, centre = state.past, state.centre
+    if history.count <= _FEW_TO_CURVE or history.answers.shape[1] > _MOST_TO_CURVE:
+        return None
+    curving, scales = fit.likeliest_curving(history, centre, uncurved[0]), uncurved
+    start = () if afresh else (uncurved if state.curving is None else state.scales[Shape.FREE])
+    for _ in range(_CURVINGS):
+        if curving is None:
+            return None
+        fit = replace(fit, curving=curving)
+        scales = fit.tune(history, centre, Shape.FREE, start, 0.0)
+        start = () if afresh else scales
+        curving = fit.likeliest_curving(history, centre, scales[0])
+    if curving is None:
+        return None
+    fit, straight = replace(fit, curving=curving), replace(fit, curving=None)
+    pull = task.known.leader(state.x, history.answers[centre]).grad_y
+    nearest = max(task.known.dimension + 1, history.count // 2)
+    errors = (
+        each.foretelling(history, centre, by[0], pull, nearest) for each, by in ((fit, scales), (straight, uncurved))
+    )
+    curved, plain = errors
+    return (curving, scales) if curved < plain - _CLEARLY_BETTER else None
