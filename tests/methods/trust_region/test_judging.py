@@ -13,7 +13,13 @@ from pzos.methods.response_model.fit import Shape
 from pzos.methods.response_model.history import first
 from pzos.methods.solver import Stop, Task
 from pzos.methods.trust_region.elastic import ElasticMove
-from pzos.methods.trust_region.judging import _longest_with_slopes, _lost_at_once, judged, tried as counted_trial
+from pzos.methods.trust_region.judging import (
+    _longest_with_slopes,
+    _mistaken,
+    _tells_scale,
+    judged,
+    tried as counted_trial,
+)
 from pzos.methods.trust_region.solver import CompositeTrustRegion
 from pzos.methods.trust_region.state import Kind, RegionState, TrialPlan
 from pzos.methods.trust_region.subproblem import Move
@@ -272,9 +278,38 @@ def test_in_a_bounded_set_slopes_are_asked_for_as_soon_as_the_first_step_lost_fa
     x = np.full(n, 1.0 / n)
     task = Task(pzos.Problem(cost(), smooth, x, domain).known(), Keys(0))
     state, move = RegionState(x, history=first(x, np.zeros(5)), trials=trials), Move(x, 1.0, 0.1)
-    assert _lost_at_once(task, state, tried(move), ratio) is asks
+    assert (_mistaken(state, tried(move), ratio) and _tells_scale(task, state)) is asks
     priced = ElasticMove(x, 1.0, 0.1, 1.0, 1.0, np.zeros(1), np.zeros(1), np.zeros(1), move)
-    assert not _lost_at_once(task, state, tried(priced), ratio)  # the loss may be the price of a constraint
+    assert not _mistaken(state, tried(priced), ratio)  # the loss may be the price of a constraint
+
+
+def spending(domain, worth=100.0):
+    """Return a problem whose known cost is the money, while what money brings is up to the followers."""
+    leader = pzos.leader_from_functions(
+        lambda x, y: float(x.sum() + y[0]), lambda x, y: np.ones(3), lambda x, y: np.array([1.0, 0.0])
+    )
+    return pzos.Problem(leader, lambda x: np.array([worth / (1.0 + x.sum()), x[0] * x[1]]), np.full(3, 0.5), domain)
+
+
+@pytest.mark.parametrize("domain", [pzos.Box(0.0, 20.0), pzos.Nonnegative()])
+def test_where_a_first_step_lost_far_more_than_promised_the_other_way_is_asked_and_twice_as_far(domain):
+    _, asked, _ = play(spending(domain), CompositeTrustRegion(), steps=8, seed=0)
+    np.testing.assert_array_equal(asked[1].x, 0.0)  # nothing is spent
+    for k, amount in enumerate([1.0, 1.5, 2.5, 4.5]):
+        np.testing.assert_allclose(asked[2 + k].x, amount)
+    np.testing.assert_allclose(asked[6].x, 3.0, atol=0.1)  # the best: what explodes towards zero is told by its scale
+
+
+def test_the_other_way_ends_where_the_set_does_or_f_rises():
+    _, asked, _ = play(spending(pzos.Box(0.0, 1.2)), CompositeTrustRegion(), steps=6, seed=0)
+    np.testing.assert_allclose([asked[2].x, asked[3].x], [[1.0] * 3, [1.2] * 3])
+    assert np.ptp(asked[4].x) > 0.0
+
+
+def test_a_first_step_that_lost_little_more_than_promised_is_no_reason_to_go_the_other_way():
+    _, asked, records = play(spending(pzos.Box(0.0, 20.0), worth=6.0), CompositeTrustRegion(), steps=3, seed=0)
+    assert records[1].value > records[0].value
+    assert (asked[2].x < 0.6).all()
 
 
 @pytest.mark.parametrize(

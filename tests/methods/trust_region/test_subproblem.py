@@ -142,6 +142,19 @@ def test_without_a_minimiser_the_size_of_x0_and_the_set_decide():
     assert 0.0 < in_simplex <= 0.5
 
 
+@pytest.mark.parametrize(("price", "domain", "radius"), [
+    (1e-4, Box(0.0, 40.0), 2.0),  # next to nothing: a tenth of half the width
+    (1e-4, Whole(), 0.5),
+    (5.0, Box(0.0, 40.0), 0.5),  # to where f alone leads
+])  # fmt: skip
+def test_where_f_alone_promises_next_to_nothing_a_bounded_set_tells_the_first_radius(price, domain, radius):
+    leader = pzos.leader_from_functions(
+        lambda x, y: float(100.0 + price * (x @ x)), lambda x, y: 2.0 * price * x, lambda x, y: 0 * y
+    )
+    found = first_radius(leader, 1.0, np.full(3, 0.5), np.zeros(1), domain, np.ones(3))
+    assert found == pytest.approx(radius, rel=1e-3)
+
+
 CUT = pzos.Polyhedron(A=[[1.0, 1.0, 1.0]], b=[0.5])
 
 

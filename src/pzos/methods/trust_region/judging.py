@@ -196,13 +196,19 @@ def _judged_exact(task: Task, state: RegionState, plan: TrialPlan, told: Told) -
         least = radius if looking.along_first_move(state) else max(state.floor, _least_at_first(task, state, plan))
         radius = next_radius(state, plan.move.size, ratio, least)
         longer = _longest_with_slopes(state, plan.move.size, values[0] - current) if ratio < _LOST_FAR_MORE else None
-        sloped = state.sloped or longer is not None or _lost_at_once(task, state, plan, ratio)
-        state = replace(state, lost=(plan.move.size, values[0] - current), sloped=sloped)
+        mistaken = _mistaken(state, plan, ratio)
+        sloped = state.sloped or longer is not None or (mistaken and _tells_scale(task, state))
+        state = replace(
+            state, lost=(plan.move.size, values[0] - current), sloped=sloped, mistaken=state.mistaken or mistaken
+        )
         radius = radius if longer is None else longer
         enough = state.past.count >= _SUSPECT_FROM or longer is not None
         suspect = state.losses > 1 and state.exact is None and enough
     best = int(np.argmin(values))
-    if plan.kind is Kind.PROBE and values[best] >= current:
+    if plan.kind is Kind.PROBE and state.mistaken and state.trials == 1:
+        # The other way than f alone leads: how far that is good says how far is far.
+        radius = max(radius, looking.region_of(task, state).size(told[0][0])) if values[best] < current else radius
+    elif plan.kind is Kind.PROBE and values[best] >= current:
         radius = max(_SHRINK * radius, state.floor)  # look closer: what is left to gain may be small
     state = replace(state, radius=radius, suspect=suspect)
     if values[best] < current:
@@ -234,15 +240,18 @@ def _longest_with_slopes(state: RegionState, size: float, loss: float) -> float 
     return longer if proportional else None
 
 
-def _lost_at_once(task: Task, state: RegionState, plan: TrialPlan, ratio: float) -> bool:
-    """Tell whether the very first trial lost far more than was promised, where all slopes are soon asked.
+def _mistaken(state: RegionState, plan: TrialPlan, ratio: float) -> bool:
+    """Tell whether the very first trial of few decisions lost far more than f alone promised.
 
-    Only in a bounded set: where nothing says how wide the region is, slopes may be asked on the wrong scale. Not where
-    the loss may be the price of a constraint on outcomes, which is no matter of slopes.
+    Not where a structure may show, nor where the loss may be the price of a constraint on outcomes.
     """
     first, few = state.trials == 1 and state.unstructured, state.x.size <= _SOON_ASKED
-    lost = first and few and ratio < _LOST_FAR_MORE and not isinstance(plan.move, ElasticMove)
-    return lost and bool(np.isfinite(half_width(task.known.domain, state.x, state.past.sizes)))
+    return first and few and ratio < _LOST_FAR_MORE and not isinstance(plan.move, ElasticMove)
+
+
+def _tells_scale(task: Task, state: RegionState) -> bool:
+    """Tell whether the set is bounded: elsewhere slopes asked at once may be asked on the wrong scale."""
+    return bool(np.isfinite(half_width(task.known.domain, state.x, state.past.sizes)))
 
 
 def _where_defined(leader: Leader, x: Vector, guess: Vector, told: Vector) -> LeaderValue:

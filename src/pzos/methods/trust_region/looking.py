@@ -37,6 +37,9 @@ _LED_ON = 0.3
 _MANY_DECISIONS = 40
 #: A first move of less than this share of the trust radius is none: the set lets nothing move that way.
 _STUCK = 1e-3
+#: A mirrored trial, and one twice as far, must be so many times as long as the one before: the set may end there. It is
+#: doubled so many times at most.
+_MIRRORED, _FURTHER, _DOUBLINGS = 0.3, 1.3, 4
 #: On a grid a move ends this share of its size beside where it was meant to, at most.
 _ROUNDED = 0.1
 #: So many random points are tried for one that was not told.
@@ -126,6 +129,25 @@ def half_as_far(task: Task, state: RegionState) -> Vector | None:
     if not (moved > state.x).all() and not _is_alike(task, state, moved):
         return None
     return task.known.domain.project(0.5 * (state.x + moved))
+
+
+def the_other_way(task: Task, state: RegionState) -> Vector | None:
+    """Return the first trial mirrored at x0, where that lost far more than f alone had promised; None elsewhere.
+
+    Then it is the answers that matter, and those of the other way may gain what these lost. As long as they do, it goes
+    on to twice as far.
+    """
+    known, seen, domain = state.past.count, state.past.points, task.known.domain
+    if not state.mistaken or state.trials != 1 or known > _DOUBLINGS + 2:
+        return None
+    ways, region = [seen[1], domain.project(2.0 * seen[0] - seen[1])], replace(region_of(task, state), centre=seen[0])
+    while len(ways) < known:
+        ways.append(domain.project(2.0 * ways[-1] - seen[0]))
+    sizes = [region.size(x) for x in ways]
+    # x0 is the best so far, then the latest query on this way is
+    if not np.array_equal(seen[1:], ways[:-1]) or not np.array_equal(state.x, seen[0] if known == 2 else seen[-1]):
+        return None
+    return ways[-1] if sizes[-1] > (_MIRRORED if known == 2 else _FURTHER) * sizes[-2] else None
 
 
 def along_first_move(state: RegionState) -> bool:

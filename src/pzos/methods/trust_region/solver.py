@@ -224,6 +224,9 @@ class CompositeTrustRegion:
         halved = looking.half_as_far(task, state)
         if halved is not None:
             return Query(Kind.PROBE, halved)
+        back = looking.the_other_way(task, state)
+        if back is not None:
+            return Query(Kind.PROBE, back)
         move = self.move_within(task, state, model, state.radius)
         carried = looking.carried_on(task, state, model, move) if grid_of(task, self.resolution) is None else None
         if carried is not None:

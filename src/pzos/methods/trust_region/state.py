@@ -203,7 +203,8 @@ class RegionState:
     ``losses`` are trials that failed, ``flat`` answers that did not move, ``idle`` and ``quiet`` steps of little gain;
     ``settled`` says that the model promises nothing more. ``stride`` is how far the next stride may go, ``reach`` how
     far groups of decisions are moved. Before any trial has succeeded, ``lost`` are the size and the loss of the last
-    one, and ``sloped`` says that slopes nobody has asked for are to blame, not the size. A trial that succeeds on a
+    one, ``mistaken`` says that the first lost far more than f alone promised, and ``sloped`` that slopes nobody has
+    asked for are to blame, not the size. A trial that succeeds on a
     model which knows every direction makes it ``reliable``. Where answers without structure are taken on a scale of
     their own (``curving``), ``uncurved`` are the scales of the process for answers as they are.
     """
@@ -250,6 +251,7 @@ class RegionState:
     stride: float = 0.0
     lost: tuple[float, float] = (_NAN, _NAN)
     sloped: bool = False
+    mistaken: bool = False
     # groups of decisions that are moved together, how many since the last trial, and by how much one changes F
     groups: tuple[Group, ...] = ()
     grouped: int = 0

@@ -30,6 +30,8 @@ _PROJECTED, _WORST_OF = 4, 6
 _MOST_MEASURED = 2000
 #: Up to this many decisions a polyhedron goes to SLSQP, whose steps cost their third power.
 _MOST_BY_SLSQP = 60
+#: Of F at x0, what f alone promises must be more than this to tell a first radius below this share of half the width.
+_NEXT_TO_NOTHING, _OF_CAP = 1e-3, 0.1
 #: Axes along which the width of a set is looked for that is known by its projection alone.
 _AXES = 40
 
@@ -271,13 +273,16 @@ def first_radius(leader: Leader, sign: float, x0: Vector, y0: Vector, domain: Do
     size0 = float((np.abs(x0) / sizes).mean())
     cap = half_width(domain, x0, sizes)
     typical = min(size0 if size0 > 0.0 else 1.0, cap)
-    smallest = 1e-9 * abs(leader.value(x0, y0))
+    here = abs(leader.value(x0, y0))
+    smallest = 1e-9 * here
     radius = typical
     for _ in range(_TRIES):
         move = minimise(unanswered, Region(x0, radius, sizes, domain), 50)
         if move.size < 0.9 * radius or radius >= cap:
             told = move.size > 1e-3 * typical or (move.size > 0.0 and move.predicted > smallest)
-            return move.size if told else min(0.5 * typical, cap)
+            # Where next to nothing is promised, as by a small fee, the width of a bounded set says how far is far.
+            least = _OF_CAP * cap if np.isfinite(cap) and move.predicted < _NEXT_TO_NOTHING * here else 0.0
+            return max(move.size, least) if told else min(0.5 * typical, cap)
         radius = min(_GROWTH * radius, cap)
     return min(0.5 * typical, cap)
 
