@@ -515,7 +515,7 @@ def retuned(task: Task, state: RegionState, points: int | None) -> RegionState:
         least, prior, drifts = state.least_variance, state.priors.get(shape), state.exact is False
         scales[shape] = fit.tune(history, state.centre, shape, start, least, prior, drifts)
     uncurved = scales[Shape.FREE]
-    curved = None if state.rough else _curved(task, state, fit, uncurved, afresh)
+    curved = _curved(task, state, fit, uncurved, afresh)
     state = replace(state, curving=None if curved is None else curved[0], uncurved=uncurved)
     if curved is not None:
         scales[Shape.FREE] = curved[1]
@@ -531,9 +531,13 @@ def retuned(task: Task, state: RegionState, points: int | None) -> RegionState:
 def _curved(
     task: Task, state: RegionState, fit: Fitter, uncurved: tuple[Scales, ...], afresh: bool
 ) -> tuple[Curving, tuple[Scales, ...]] | None:
-    """Return the curved scale of the answers, with the scales of the process on it, where it foretells f better."""
+    """Return the curved scale of the answers, with the scales of the process on it, where it foretells f better.
+
+    Not of answers that drift, which are told from noise by their likelihood as they are.
+    """
     history, centre = state.past, state.centre
-    if history.count <= _FEW_TO_CURVE or history.answers.shape[1] > _MOST_TO_CURVE:
+    few, many = history.count <= _FEW_TO_CURVE, history.answers.shape[1] > _MOST_TO_CURVE
+    if few or many or uncurved[0].drift > 0.0:
         return None
     curving, scales = fit.likeliest_curving(history, centre, uncurved[0]), uncurved
     start = () if afresh else (uncurved if state.curving is None else state.scales[Shape.FREE])
@@ -541,7 +545,7 @@ def _curved(
         if curving is None:
             return None
         fit = replace(fit, curving=curving)
-        scales = fit.tune(history, centre, Shape.FREE, start, 0.0)
+        scales = fit.tune(history, centre, Shape.FREE, start, state.least_variance)
         start = () if afresh else scales
         curving = fit.likeliest_curving(history, centre, scales[0])
     if curving is None:
