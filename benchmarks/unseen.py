@@ -1,4 +1,4 @@
-"""Followers nobody has seen: ours against the peers, 70 families in three parts, 5 instances, at 20/50/150 queries.
+"""Followers nobody has seen: ours against the peers, 78 families in three parts, 5 instances, at 20/50/150 queries.
 
     python benchmarks/unseen.py --out results --methods peers --half tune      # once; goes on where it was killed
     python benchmarks/unseen.py --out results --methods default --half tune    # whenever the default changes (--fresh)

@@ -24,7 +24,7 @@ Disturb = Callable[[Vector, Vector, np.random.Generator, list[Vector]], Vector]
 
 #: The classes of followers, in the order of the table.
 KINDS = (
-    "smooth", "scales", "domains", "kinked", "jumps", "noise", "several", "holes", "high", "far", "games",
+    "smooth", "scales", "domains", "kinked", "jumps", "simulated", "noise", "several", "holes", "high", "far", "games",
 )  # fmt: skip
 #: For building; kept apart until a method was frozen; written after that, and looked at once.
 HALVES = ("tune", "held", "fresh")
