@@ -72,7 +72,7 @@ def _on_model(leader: Leader, model: ResponseModel, x: Vector) -> tuple[float, f
     at = leader(x, model.clipped(x))
     if model.variances.size == 0:
         return at.value, float("inf")
-    unit = float(np.maximum(model.variances, 0.0) @ (at.grad_y * at.grad_y))
+    unit = float(np.maximum(model.variances_at(x), 0.0) @ (at.grad_y * at.grad_y))
     return at.value, float(np.sqrt(max(model.spread(x)[0], 0.0) * unit))
 
 

@@ -24,9 +24,10 @@ from pzos.methods.response_model.history import Flags, Geometry
 _SCALES, _POWERS = (10.0, 3.0, 1.0, 0.3), (0.5, 0.0, -0.5, -1.0)
 #: By how much the answers of an entry must be more likely on a curved scale (log likelihood).
 _MARGIN = 5.0
-#: How many scales, or logarithms, away from the centre the latent answer still counts.
+#: How many logarithms away from the answer at the centre others are told apart: e^20 is 5e8.
 _FURTHEST = 20.0
-_LEAST_POWER = 1e-3
+#: On powers below zero what vanishes explodes: so many logarithms of that are kept, a thousandth of y_c at p = -1.
+_STEEPEST = 7.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -50,6 +51,10 @@ class Curving:
         """Return it without powers of entries that have both signs by now."""
         return replace(self, powers=np.where(_of_one_sign(answers), self.powers, 1.0))
 
+    def suits(self, answers: Matrix) -> bool:
+        """Tell whether no entry on a power has both signs by now."""
+        return bool((_of_one_sign(answers) | (self.powers == 1.0)).all())
+
     def latent(self, changes: Matrix, centre: Vector) -> tuple[Matrix, Matrix]:
         """Return z - y_c for changes y - y_c, row by row, and log dz/dy."""
         latent, logs = changes.copy(), np.zeros_like(changes)
@@ -58,25 +63,29 @@ class Curving:
         latent[:, rows], logs[:, rows] = self.scales[rows] * np.arcsinh(scaled), -0.5 * np.log1p(scaled * scaled)
         rows = self.powers != 1.0
         base, p = centre[rows], self.powers[rows]
-        ratio = np.log(1.0 + changes[:, rows] / base)
+        least = np.where(p < 0.0, np.minimum(_FURTHEST, _STEEPEST / np.maximum(-p, 1e-9)), _FURTHEST)
+        ratio = np.log(np.maximum(1.0 + changes[:, rows] / base, np.exp(-least)))
         divisor = np.where(p == 0.0, 1.0, p)
         latent[:, rows] = base * np.where(p == 0.0, ratio, np.expm1(p * ratio) / divisor)
         logs[:, rows] = (p - 1.0) * ratio
         return latent, logs
 
     def shown(self, z: Matrix, centre: Vector) -> tuple[Matrix, Matrix]:
-        """Return y for a latent z, or for each row of a stack, and dy/dz."""
+        """Return y for a latent z, or for each row of a stack, and dy/dz: 0 beyond what is told apart."""
         y, slope = z.copy(), np.ones_like(z)
         rows = np.isfinite(self.scales)
         base, s = centre[rows], self.scales[rows]
-        scaled = np.clip((z[..., rows] - base) / s, -_FURTHEST, _FURTHEST)
-        y[..., rows], slope[..., rows] = base + s * np.sinh(scaled), np.cosh(scaled)
+        scaled = (z[..., rows] - base) / s
+        kept = np.clip(scaled, -_FURTHEST, _FURTHEST)
+        y[..., rows], slope[..., rows] = base + s * np.sinh(kept), np.where(kept == scaled, np.cosh(kept), 0.0)
         rows = self.powers != 1.0
         base, p = centre[rows], self.powers[rows]
         scaled = (z[..., rows] - base) / base
-        powered = np.log(np.maximum(1.0 + p * scaled, _LEAST_POWER)) / np.where(p == 0.0, 1.0, p)
-        ratio = np.clip(np.where(p == 0.0, scaled, powered), -_FURTHEST, _FURTHEST)
-        y[..., rows], slope[..., rows] = base * np.exp(ratio), np.exp((1.0 - p) * ratio)
+        powered = np.log(np.maximum(1.0 + p * scaled, np.exp(-_FURTHEST))) / np.where(p == 0.0, 1.0, p)
+        ratio = np.where(p == 0.0, scaled, powered)
+        kept = np.clip(ratio, -_FURTHEST, _FURTHEST)
+        beyond = (kept != ratio) | (1.0 + p * scaled < np.exp(-_FURTHEST))
+        y[..., rows], slope[..., rows] = base * np.exp(kept), np.where(beyond, 0.0, np.exp((1.0 - p) * kept))
         return y, slope
 
 
@@ -84,8 +93,11 @@ def _of_one_sign(answers: Matrix) -> Flags:
     return np.logical_or((answers > 0.0).all(axis=0), (answers < 0.0).all(axis=0))
 
 
-def likeliest(seen: Geometry, slopes: Matrix, centre: Vector, factor: Matrix) -> Curving:
-    """Return for each entry the scale on which its answers are clearly likeliest, given the factor of their K."""
+def likeliest(seen: Geometry, slopes: Matrix, centre: Vector, factor: Matrix, noisy: bool = False) -> Curving:
+    """Return for each entry the scale on which its answers are clearly likeliest, given the factor of their K.
+
+    Of ``noisy`` answers powers alone: an arcsinh makes large changes of noise, and of either sign.
+    """
     changes, lengths, count = slopes * seen.lengths[:, None], seen.lengths[:, None], seen.count
     nearby = np.argsort(seen.lengths)[: max(seen.sizes.size + 1, count // 2)]
     typical = np.median(np.abs(changes[nearby]), axis=0)
@@ -101,7 +113,8 @@ def likeliest(seen: Geometry, slopes: Matrix, centre: Vector, factor: Matrix) ->
 
     found = Curving(np.full(centre.size, np.inf), np.ones(centre.size))
     least = surprise(found) - _MARGIN
-    for candidate in _candidates(typical, _of_one_sign(np.vstack([changes + centre, centre]))):
+    of_one_sign = _of_one_sign(np.vstack([changes + centre, centre]))
+    for candidate in _candidates(np.full_like(typical, np.inf) if noisy else typical, of_one_sign):
         score = surprise(candidate)
         better = score < least
         least = np.where(better, score, least)

@@ -123,6 +123,7 @@ class Fitter:
         seen, slopes = history.seen_from(centre, self.points)
         point, answer = history.points[centre], history.answers[centre]
         slopes, curving = self._curved(history, centre, seen, slopes) if shape is Shape.FREE else (slopes, None)
+        within = self._unbounded_where(curving)
         if seen.count == 0 or scales is None:
             return ResponseModel(point, answer, seen, slopes, Scales(1.0, 0.0, 0.0), LinearPrior(), self.bounds)
         sample = _Sample(seen, answer, slopes, _factor(seen, scales))
@@ -131,7 +132,7 @@ class Fitter:
             prior = start
             latent = self._latent(prior, sample, precision_of(sample.factor)) if kinked else sample
         else:
-            prior, latent = self._prior(shape, sample, start)
+            prior, latent = within._prior(shape, sample, start)
         weights, variances, base = _weights(latent, prior, scales)
         noisy = np.ones(answer.size) if scales.noise == 0.0 else history.noisy.astype(np.float64)
         if not noisy.all():  # entries that repeat themselves are passed through
@@ -142,7 +143,7 @@ class Fitter:
             )
         bounds = self._bounds(prior, answer)
         return ResponseModel(
-            point, base, seen, weights, scales, prior, bounds, kinked, variances, sample.factor, noisy, curving
+            point, base, seen, weights, scales, prior, bounds, kinked, variances, sample.factor, noisy, curving, answer
         )
 
     def tune(
@@ -162,9 +163,13 @@ class Fitter:
         """
         seen, slopes = history.seen_from(centre, self.points if variance == 0.0 else min(self.points, _ENOUGH))
         if shape is Shape.FREE:
-            slopes, _ = self._curved(history, centre, seen, slopes)
+            slopes, curving = self._curved(history, centre, seen, slopes)
             if start:
-                slopes = self._censored(_Sample(seen, history.answers[centre], slopes, _factor(seen, start[0]))).slopes
+                slopes = (
+                    self._unbounded_where(curving)
+                    ._censored(_Sample(seen, history.answers[centre], slopes, _factor(seen, start[0])))
+                    .slopes
+                )
             slopes = _telling(seen, slopes)
             if variance > 0.0 and not history.noisy.all():
                 return _fit_apart(seen, slopes, start, variance, history.noisy, drifts)
@@ -197,7 +202,8 @@ class Fitter:
         seen, slopes = history.seen_from(centre, self.points)
         low, high = history.answers.min(axis=0), history.answers.max(axis=0)
         free = np.logical_and(low > self.bounds.lower, high < self.bounds.upper)
-        found = likeliest(seen, slopes, history.answers[centre], _factor(seen, scales)).only(free)
+        factor, noisy = _factor(seen, scales), scales.noise > 0.0
+        found = likeliest(seen, slopes, history.answers[centre], factor, noisy).only(free)
         return found if found.curved.any() else None
 
     def foretelling(self, history: History, centre: int, scales: Scales, pull: Vector, nearest: int) -> float:
@@ -225,6 +231,13 @@ class Fitter:
             return slopes, None
         lengths = seen.lengths[:, None]
         return curving.latent(slopes * lengths, history.answers[centre])[0] / lengths, curving
+
+    def _unbounded_where(self, curving: Curving | None) -> Fitter:
+        """Return the fitter for latent answers: bounds of entries on a curved scale hold for what is shown alone."""
+        if curving is None:
+            return self
+        lower, upper = np.where(curving.curved, [[-np.inf], [np.inf]], [self.bounds.lower, self.bounds.upper])
+        return replace(self, bounds=replace(self.bounds, lower=lower, upper=upper))
 
     def _prior(self, shape: Shape, sample: _Sample, start: LinearPrior | None) -> tuple[LinearPrior, _Sample]:
         """Return the linear prior and the sample, latent where answers are at their bounds."""
@@ -421,6 +434,8 @@ def _fit_apart(
     Where those drift, that is what tells noise from the rest, and their own scales are returned.
     """
     disturbed = slopes[:, noisy]
+    if not slopes[:, ~noisy].any():  # those without noise tell nothing
+        return fit_kernels(geometry, disturbed, start, variance, _UNDER_NOISE, drifts=drifts)
     if drifts:
         own = fit_kernels(geometry, disturbed, start, variance, _UNDER_NOISE, drifts=True)
         if own[0].drift > 0.0:

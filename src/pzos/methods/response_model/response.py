@@ -56,7 +56,7 @@ class ResponseModel:
 
     ``variances`` are those of a unit slope in each entry of y, by which the spread is measured; ``factor`` is that of
     the covariance K of the answers, ``noisy`` is 1 for the entries of y that have noise, if any have, and else 0. With
-    ``curving`` the process is that of answers on a curved scale.
+    ``curving`` the process is that of answers on a curved scale, around ``anchor``, the answer at the centre.
     """
 
     centre: Vector
@@ -71,6 +71,7 @@ class ResponseModel:
     factor: Matrix | None = field(default=None, repr=False)
     noisy: Vector = field(default_factory=lambda: _NONE, repr=False)
     curving: Curving | None = None
+    anchor: Vector = field(default_factory=lambda: _NONE, repr=False)
     anchored: Vector = field(init=False, repr=False)
     squares: Vector = field(init=False, repr=False)
 
@@ -109,10 +110,13 @@ class ResponseModel:
         if self.variances.size == 0:
             return float("inf")
         untold = self.scales.untold * float(self.noisy.mean())
-        variances = self.variances
-        if self.curving is not None:
-            variances = variances * self._straightened(self._latent(self._offset(x))[0])[1] ** 2
-        return float(np.sqrt(max(self.spread(x)[0], 0.0) * np.mean(variances) + untold))
+        return float(np.sqrt(max(self.spread(x)[0], 0.0) * np.mean(self.variances_at(x)) + untold))
+
+    def variances_at(self, x: Vector) -> Vector:
+        """Return ``variances`` on the scale of the answers themselves, to first order."""
+        if self.curving is None:
+            return self.variances
+        return self.variances * self._straightened(self._latent(self._offset(x))[0])[1] ** 2
 
     def response_and_pull(self, x: Vector) -> tuple[Vector, Pull]:
         """Return the clipped M(x), and the map g -> (dM/dx)' g there."""
@@ -165,7 +169,7 @@ class ResponseModel:
 
     def _straightened(self, z: Matrix) -> tuple[Matrix, Matrix | float]:
         """Return latent answers on their own scale, and by how much each is stretched there."""
-        return (z, 1.0) if self.curving is None else self.curving.shown(z, self.base)
+        return (z, 1.0) if self.curving is None else self.curving.shown(z, self.anchor)
 
     def _covariances(self, s: Vector) -> _Covariances:
         geometry, scales = self.geometry, self.scales

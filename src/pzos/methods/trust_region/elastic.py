@@ -165,7 +165,7 @@ class OnModel:
         if model.variances.size == 0:
             return np.full(len(self.outcomes), np.inf)
         squared = self.slopes(x, every)[1] ** 2
-        known = squared @ np.maximum(model.variances, 0.0) * model.spread(x)[0]
+        known = squared @ np.maximum(model.variances_at(x), 0.0) * model.spread(x)[0]
         deviations: Vector = np.sqrt(np.maximum(known + squared @ model.noisy * model.scales.untold, 0.0))
         return deviations
 
@@ -229,7 +229,7 @@ def _kept_apart(on: OnModel, search: _Search, mu: float, found: tuple[Vector, fl
     bold = Move(x, mark - on.merit(x, mu), search.region.size(x))
     if on.model.variances.size:
         squared = on.slopes(x, range(len(on.outcomes)))[1] ** 2
-        process = squared @ np.maximum(on.model.variances, 0.0)
+        process = squared @ np.maximum(on.model.variances_at(x), 0.0)
         moving = _Margin(quantile, process, squared @ on.model.noisy * on.model.scales.untold)
         fixed = moving.at(on.model, x)[0]
         for _ in range(_MARGINS):

@@ -13,7 +13,7 @@ from pzos.methods.response_model.history import History
 from pzos.methods.solver import Task, Told
 from pzos.methods.trust_region import grouping, looking, striding
 from pzos.methods.trust_region.elastic import ElasticMove
-from pzos.methods.trust_region.state import FEW_DECISIONS, Kind, RegionState, TrialPlan, models, point_limit
+from pzos.methods.trust_region.state import FEW_DECISIONS, NO_MOVE, Kind, RegionState, TrialPlan, models, point_limit
 from pzos.methods.trust_region.subproblem import half_width
 from pzos.problem.leader import Leader
 
@@ -205,7 +205,7 @@ def _judged_exact(task: Task, state: RegionState, plan: TrialPlan, told: Told) -
         enough = state.past.count >= _SUSPECT_FROM or longer is not None
         suspect = state.losses > 1 and state.exact is None and enough
     best = int(np.argmin(values))
-    if plan.kind is Kind.PROBE and state.mistaken and state.trials == 1:
+    if plan.kind is Kind.PROBE and plan.move is NO_MOVE and state.mistaken and state.trials == 1:
         # The other way than f alone leads: how far that is good says how far is far.
         radius = max(radius, looking.region_of(task, state).size(told[0][0])) if values[best] < current else radius
     elif plan.kind is Kind.PROBE and values[best] >= current:
@@ -394,9 +394,8 @@ def findings(state: RegionState) -> str:
         said.append(f"beyond what is linear the answers are taken as {leading.kernel.value}")
     if state.curving is not None:
         curved = int(np.count_nonzero(state.curving.curved))
-        said.append(
-            f"{curved} of {state.curving.scales.size} entries grow or fade so fast that they count on a curved scale"
-        )
+        of = state.curving.scales.size
+        said.append(f"answers that grow or fade fast count on a curved scale ({curved} of {of})")
     if state.groups:
         said.append(f"decisions were moved together, in up to {len(state.groups)} groups")
     if state.looks:

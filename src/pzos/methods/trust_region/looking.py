@@ -147,7 +147,8 @@ def the_other_way(task: Task, state: RegionState) -> Vector | None:
     # x0 is the best so far, then the latest query on this way is
     if not np.array_equal(seen[1:], ways[:-1]) or not np.array_equal(state.x, seen[0] if known == 2 else seen[-1]):
         return None
-    return ways[-1] if sizes[-1] > (_MIRRORED if known == 2 else _FURTHER) * sizes[-2] else None
+    longer = sizes[-1] > (_MIRRORED if known == 2 else _FURTHER) * sizes[-2]
+    return ways[-1] if longer and not state.knows(ways[-1]) else None
 
 
 def along_first_move(state: RegionState) -> bool:
@@ -313,12 +314,12 @@ def first_scale(task: Task, state: RegionState) -> float:
     """
     if state.succeeded:
         return 0.0
-    scale = _OF_HALF_WIDTH * half_width(task.known.domain, state.x, state.past.sizes)
+    width = half_width(task.known.domain, state.x, state.past.sizes)
+    scale = _OF_HALF_WIDTH * width
     if not np.isfinite(scale):
         return 0.0
     if bounds_of(task.known.domain, state.x.size) is None:
-        alike = 2.0 * half_width(task.known.domain, state.x, state.past.sizes) / state.x.size
-        scale = min(scale, _OF_MEAN * max(float(np.abs(task.known.x0).mean()), alike))
+        scale = min(scale, _OF_MEAN * max(float(np.abs(task.known.x0).mean()), 2.0 * width / state.x.size))
     return min(scale, state.radius)
 
 

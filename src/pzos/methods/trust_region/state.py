@@ -204,9 +204,9 @@ class RegionState:
     ``settled`` says that the model promises nothing more. ``stride`` is how far the next stride may go, ``reach`` how
     far groups of decisions are moved. Before any trial has succeeded, ``lost`` are the size and the loss of the last
     one, ``mistaken`` says that the first lost far more than f alone promised, and ``sloped`` that slopes nobody has
-    asked for are to blame, not the size. A trial that succeeds on a
-    model which knows every direction makes it ``reliable``. Where answers without structure are taken on a scale of
-    their own (``curving``), ``uncurved`` are the scales of the process for answers as they are.
+    asked for are to blame, not the size. A trial that succeeds on a model which knows every direction makes it
+    ``reliable``. Where answers without structure are taken on a scale of their own (``curving``), ``uncurved`` are the
+    scales of the process for answers as they are.
     """
 
     x: Vector
@@ -502,7 +502,8 @@ def retuned(task: Task, state: RegionState, points: int | None) -> RegionState:
     """Refit the scales of the process when the history has grown by a quarter, or when its promises keep failing."""
     history = state.past
     contradicted = not state.rough and state.unstructured and state.losses >= _CONTRADICTED
-    if contradicted and history.count >= state.tuned + _CONTRADICTED:
+    overtaken = state.curving is not None and not state.curving.suits(history.answers)
+    if overtaken or (contradicted and history.count >= state.tuned + _CONTRADICTED):
         state = replace(state, tuned=0)
     if history.count < 2 or history.count < _REFIT * state.tuned:
         return state
@@ -524,7 +525,7 @@ def retuned(task: Task, state: RegionState, points: int | None) -> RegionState:
         blurred = fit.tune(history, state.centre, Shape.FREE, (), least, None)
         if blurred[0].variance > least:
             scales[Shape.FREE] = blurred
-            state = replace(state, blur=least, jumps=least)
+            state = replace(state, blur=least, jumps=least, curving=None)
     return replace(state, scales=scales, tuned=history.count)
 
 
@@ -553,8 +554,6 @@ def _curved(
     fit, straight = replace(fit, curving=curving), replace(fit, curving=None)
     pull = task.known.leader(state.x, history.answers[centre]).grad_y
     nearest = max(task.known.dimension + 1, history.count // 2)
-    errors = (
-        each.foretelling(history, centre, by[0], pull, nearest) for each, by in ((fit, scales), (straight, uncurved))
-    )
-    curved, plain = errors
+    curved = fit.foretelling(history, centre, scales[0], pull, nearest)
+    plain = straight.foretelling(history, centre, uncurved[0], pull, nearest)
     return (curving, scales) if curved < plain - _CLEARLY_BETTER else None
