@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.optimize import brentq
@@ -11,12 +13,16 @@ import instances as small
 import pzos
 from golden import GOLDEN_TRUST
 from pzos.base.errors import InvalidInput
+from pzos.base.keys import Keys
 from pzos.games.cournot import CournotGame
 from pzos.games.derivatives import security_gradient
 from pzos.games.routing import RoutingGame
 from pzos.games.security import SecurityGame
-from pzos.methods.solver import Stop
+from pzos.methods.solver import Stop, Task
+from pzos.methods.trust_region import looking
 from pzos.methods.trust_region.solver import CompositeTrustRegion
+from pzos.methods.trust_region.state import Kind
+from pzos.methods.trust_region.subproblem import on_model
 from pzos.problem.follower import seeded
 from pzos.testing import play, small_problem
 
@@ -316,3 +322,30 @@ def test_the_trajectory_is_the_golden_one():
     """Only its beginning: linear algebra differs from one machine to the next, and later queries feel it."""
     _, asked, _ = play(small.problem(domain=pzos.Nonnegative()), CompositeTrustRegion(), steps=3, seed=2024)
     np.testing.assert_allclose([asked[i].x for i in (1, 2)], GOLDEN_TRUST, rtol=1e-4, atol=1e-6)
+
+
+def in_steps(x):
+    """Return answers that move in steps of a tenth, lowest away from where a search begins."""
+    return np.round(10.0 * np.array([(x - 0.6) @ (x - 0.6), np.sin(x[0]) + x[1], x[0] * x[1]])) / 10.0
+
+
+def test_where_answers_jump_and_are_many_surveys_go_where_f_may_be_lowest():
+    leader = pzos.leader_from_functions(
+        lambda x, y: float(y[0] + 0.01 * (x @ x)), lambda x, y: 0.02 * x, lambda x, y: np.eye(3)[0]
+    )
+    problem = pzos.Problem(leader, in_steps, np.full(2, -1.5), pzos.Box(-2.0, 2.0))
+    solver, task = CompositeTrustRegion(), Task(problem.known(), Keys(0))
+    state, early, late = solver.init(task), [], []
+    for _ in range(40):
+        plan = solver.ask(task, state)
+        if plan.kind is Kind.SURVEY:
+            (early if state.past.count <= 8 else late).append((plan.points[0], state))
+        state, _ = solver.tell(task, state, plan, (in_steps(plan.points[0]),))
+    assert late
+    for x, before in late:
+        model = solver.rivals(task, before)[before.shapes[0]]
+        doubt = looking.doubt_of(task, before, model)
+        lowered = looking.hopeful(on_model(leader, 1.0, model), model, 1.5 * doubt)
+        assert not before.knows(x)
+        others = [looking.anywhere(task, replace(before, step=before.step + k)) for k in range(1, 6)]
+        assert lowered(x)[0] <= np.median([lowered(other)[0] for other in others])
