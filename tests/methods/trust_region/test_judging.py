@@ -76,6 +76,25 @@ def test_an_exact_follower_is_never_asked_a_known_x(seed):
     assert "repeat themselves" in result.explanation
 
 
+@pytest.mark.parametrize("seed", [0, 2, 3])
+def test_a_surprise_of_a_simulator_that_jumps_at_every_scale_is_asked_for_beside(seed):
+    """Its answer repeats itself, though for all that one query beside another tells it is noisy."""
+    task = Task(pzos.Problem(cost(), smooth, np.full(4, 2.0), pzos.Box(-3.0, 3.0)).known(), Keys(seed))
+    solver = CompositeTrustRegion()
+    state, checked = solver.init(task), 0
+    for step in range(60):
+        plan = solver.ask(task, state)
+        (x,) = plan.points
+        wild = 5.0 if step % 17 == 16 else 0.05  # some surprise
+        y = smooth(x) + wild * np.random.default_rng(list(x.tobytes())).standard_normal(5)
+        if plan.kind is Kind.CHECK:
+            checked += 1
+            assert not state.knows(x)
+        state, _ = solver.tell(task, state, plan, (y,))
+    assert state.exact is False
+    assert checked
+
+
 def test_noise_is_found_out_and_its_level_is_told():
     follower = seeded(lambda x, rng: smooth(x) + 0.05 * rng.standard_normal(5))
     result = solved(follower, 60)

@@ -184,12 +184,16 @@ def survey(task: Task, state: RegionState, x: Vector) -> Vector:
 
 
 def beside(task: Task, state: RegionState, x: Vector) -> Vector:
-    """Return a point so close to x that a continuous response can hardly tell them apart; x itself under noise."""
-    if state.exact is False:
-        return x
+    """Return a point so close to x that a continuous response can hardly tell them apart.
+
+    Not x itself, under noise either: what was taken for noise may be a simulator that jumps at every scale, of which
+    the answer there is known.
+    """
     direction = task.keys.direction(state.step, 0, state.x.size, Role.PROBE)
     around = Region(x, state.radius, state.past.sizes, task.known.domain)
-    return around.at(_BESIDE, direction / float(np.abs(direction).max()))
+    direction = direction / float(np.abs(direction).max())
+    there = around.at(_BESIDE, direction)
+    return there if (there != x).any() else around.at(-_BESIDE, direction)  # out of a corner
 
 
 # ---- directions never asked -----------------------------------------------------------------------------------------

@@ -197,7 +197,8 @@ class CompositeTrustRegion:
         return models(task, state, self.points, state.shapes, state.priors, state.step % _REFIT == 0)
 
     def _asked_again(self, task: Task, state: RegionState, kind: Kind, x: Vector) -> TrialPlan:
-        return TrialPlan((looking.beside(task, state, x),), (kind.purpose,), kind)
+        noise = kind is Kind.REPEAT and state.exact is False  # its level is what answers to one x differ by
+        return TrialPlan((x if noise else looking.beside(task, state, x),), (kind.purpose,), kind)
 
     def _on_grid(self, task: Task, state: RegionState, model: ResponseModel, grid: Grid, query: Query) -> Query:
         """Return the query as a point of the grid; where the model's minimiser was meant, the best one on the model.
