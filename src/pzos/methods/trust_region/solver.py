@@ -287,9 +287,9 @@ class CompositeTrustRegion:
     def _surveyed_in_hope(
         self, task: Task, state: RegionState, model: ResponseModel, move: Move, doubt: float
     ) -> Vector | None:
-        """Return where F may be lowest within the region, by more than one deviation, if answers jump and are many.
+        """Return where F on the model, less some of its deviations, is lowest within the region, if answers are many.
 
-        Before that any point of the region tells more; None then, and where the point is known.
+        Before that any point of the region tells more: None then, under noise, and where the point is known.
         """
         if state.exact is False or state.past.count <= _MANY_FOR_EACH * state.x.size or not doubt > 0.0:
             return None
