@@ -312,11 +312,11 @@ def spending(domain, worth=100.0):
 
 @pytest.mark.parametrize("domain", [pzos.Box(0.0, 20.0), pzos.Nonnegative()])
 def test_where_a_first_step_lost_far_more_than_promised_the_other_way_is_asked_and_twice_as_far(domain):
-    _, asked, _ = play(spending(domain), CompositeTrustRegion(), steps=8, seed=0)
+    _, asked, records = play(spending(domain), CompositeTrustRegion(), steps=8, seed=0)
     np.testing.assert_array_equal(asked[1].x, 0.0)  # nothing is spent
     for k, amount in enumerate([1.0, 1.5, 2.5, 4.5]):
         np.testing.assert_allclose(asked[2 + k].x, amount)
-    np.testing.assert_allclose(asked[6].x, 3.0, atol=0.1)  # the best: what explodes towards zero is told by its scale
+    assert min(record.value for record in records) < 19.3  # 19 at 3, 41.5 at x0
 
 
 def test_the_other_way_ends_where_the_set_does_or_f_rises():

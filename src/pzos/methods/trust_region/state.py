@@ -53,7 +53,7 @@ _MOST_NUMBERS, _FEWEST_POINTS = 10_000_000, 60
 _OFTEN = 3
 #: Answers are taken on a curved scale if they are more than so few, of up to so many entries; it is found in so many
 #: rounds with the scales of the process, and taken only if errors in f are smaller by this share.
-_FEW_TO_CURVE, _MOST_TO_CURVE, _CURVINGS, _CLEARLY_BETTER = 2, 2000, 2, 0.1
+_FEW_TO_CURVE, _MOST_TO_CURVE, _CURVINGS, _CLEARLY_BETTER = 6, 2000, 2, 0.1
 #: After so many failures in a row the answers may contradict each other: by a noise that nothing else has shown, of
 #: at least this share of how much they vary.
 _CONTRADICTED, _BLUR = 5, 1e-4
