@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from pzos.methods.response_model.fit import fit_scales, negative_log_likelihoods
-from pzos.methods.response_model.history import History, Scales, first, geometry
+from pzos.methods.response_model.history import History, Scales, first, geometry, typical_units
 from pzos.methods.response_model.kernels import Kernel
 
 
@@ -264,3 +266,33 @@ def test_a_count_that_comes_twice_by_chance_is_no_entry_without_noise():
     assert again.variance == pytest.approx(0.25)
     steps = past.append(np.zeros(1), answers[0] + [0.0, 0.0, 1.0])
     np.testing.assert_array_equal(steps.noisy, [False, False, True])  # counts that repeat themselves
+
+
+def test_entries_that_vary_by_many_orders_have_units_of_their_own():
+    answers = np.random.default_rng(3).standard_normal((20, 4)) * [1.0, 3.0, 1e4, 0.1]
+    units = typical_units(answers, np.ones(4))
+    np.testing.assert_allclose(np.log(units / answers.std(axis=0)) / np.log(4.0), 0.0, atol=0.5)
+    np.testing.assert_array_equal(typical_units(answers[:, :2], np.ones(2)), 1.0)  # all alike
+    np.testing.assert_array_equal(typical_units(answers[:1], np.ones(4)), 1.0)
+    np.testing.assert_array_equal(typical_units(answers * 256.0, np.ones(4)), 256.0 * units)
+
+
+def test_what_hardly_varies_nor_matters_to_f_has_no_unit_of_its_own():
+    answers = np.random.default_rng(3).standard_normal((20, 3)) * [1.0, 100.0, 1e-8]
+    largest = typical_units(answers, np.ones(3))
+    assert largest[2] == largest[1] > largest[0]
+    assert typical_units(answers, np.array([1.0, 1.0, 1e9]))[2] < 1e-7  # f makes much of it
+    rounded = answers * [1.0, 1.0, 1e-6]
+    assert typical_units(rounded, np.array([1.0, 1.0, 1e15]))[2] == largest[1]
+
+
+def test_noise_steps_and_slopes_are_measured_in_units():
+    scales, generator = np.array([1.0, 1e4]), np.random.default_rng(4)
+    plain, scaled = first(np.zeros(2), np.zeros(2)), first(np.zeros(2), np.zeros(2))
+    for x in np.concatenate([generator.standard_normal((12, 2)), np.zeros((1, 2))]):
+        y = 0.25 * np.round(4.0 * np.array([x.sum(), x[0] - x[1]])) + (not x.any())
+        plain, scaled = plain.append(x, y), scaled.append(x, scales * y)
+    scaled = replace(scaled, units=scales)
+    for measure in (lambda past: past.variance, History.jumpiness, lambda past: past.steepest(0)):
+        assert measure(scaled) == pytest.approx(measure(plain)) != 0.0
+    np.testing.assert_array_equal(scaled.noisy, plain.noisy)

@@ -143,8 +143,9 @@ class Fitter:
             )
         bounds = self._bounds(prior, answer)
         return ResponseModel(
-            point, base, seen, weights, scales, prior, bounds, kinked, variances, sample.factor, noisy, curving, answer
-        )
+            point, base, seen, weights, scales, prior, bounds, kinked, variances, sample.factor, noisy, curving, answer,
+            history.units,
+        )  # fmt: skip
 
     def tune(
         self,
@@ -171,6 +172,8 @@ class Fitter:
                     .slopes
                 )
             slopes = _telling(seen, slopes)
+            if variance > 0.0:
+                slopes = slopes / history.units
             if variance > 0.0 and not history.noisy.all():
                 return _fit_apart(seen, slopes, start, variance, history.noisy, drifts)
             if self.sketch is not None:
@@ -180,7 +183,7 @@ class Fitter:
             return fit_kernels(seen, slopes, start, variance, kernels, drifts=drifts)
         factor = _factor(seen, start[0] if start else Scales(float(np.median(seen.lengths)), 1.0, 0.0))
         prior, latent = self._prior(shape, _Sample(seen, history.answers[centre], slopes, factor), prior)
-        slopes = latent.residuals(prior)
+        slopes = latent.residuals(prior) if variance == 0.0 else latent.residuals(prior) / history.units
         if self.sketch is not None:
             slopes = slopes @ self.sketch
         return fit_kernels(seen, slopes, start, variance, (Kernel.KINKED,), drifts=drifts)
@@ -189,6 +192,7 @@ class Fitter:
         """Return likely scales without structure for little: two kernels near what distances and noise suggest."""
         seen, slopes = history.seen_from(centre, self.points)
         slopes, _ = self._curved(history, centre, seen, slopes)
+        slopes = slopes / history.units
         length = 2.0 * float(np.median(seen.lengths))
         noise = variance / max(float(np.mean(slopes**2)), 1e-300)
         start = [Scales(length, 1.0, noise, kernel) for kernel in _UNDER_NOISE]

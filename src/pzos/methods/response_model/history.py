@@ -22,6 +22,9 @@ _RECENT = 64
 _ROUNDING = 1e-9
 #: Of the mean spread of repeated answers: an entry with less repeats itself.
 _REPEATED = 1e-6
+#: Entries that vary within this factor have one unit. Less than this share of the most is next to nothing, and less
+#: than this one rounding.
+_ALIKE, _NEGLIGIBLE, _ROUNDED = 16.0, 1e-6, 1e-11
 
 
 Indices = npt.NDArray[np.int64]
@@ -33,8 +36,9 @@ class History:
     """Points (rows), mean answers (rows), how often each was asked, and the spread among repeated answers.
 
     ``spread`` sums the squared deviations of repeated answers, entry by entry, over ``freedom`` repeats. Distances
-    are measured in ``sizes``, what a typical move of each decision is. ``times`` counts the answers before each (the
-    mean for repeated ones; rows in the order of their answers unless told), ``now`` is the time of the next.
+    are measured in ``sizes``, what a typical move of each decision is, and noise, steps and slopes of the answers in
+    ``units``, one for each entry, which :func:`typical_units` finds. ``times`` counts the answers before each (the mean
+    for repeated ones; rows in the order of their answers unless told), ``now`` is the time of the next.
     """
 
     points: Matrix
@@ -45,10 +49,13 @@ class History:
     freedom: int = 0
     times: Vector = field(default_factory=lambda: np.zeros(0))
     now: int = 0
+    units: Vector = field(default_factory=lambda: np.zeros(0))
 
     def __post_init__(self) -> None:
         if self.spread.size == 0:
             object.__setattr__(self, "spread", np.zeros(self.answers.shape[1]))
+        if self.units.size == 0:
+            object.__setattr__(self, "units", np.ones(self.answers.shape[1]))
         if self.times.size == 0:
             object.__setattr__(self, "times", np.arange(self.count, dtype=np.float64))
             object.__setattr__(self, "now", self.count)
@@ -61,7 +68,11 @@ class History:
     @property
     def variance(self) -> float:
         """Return the variance of one entry of one answer that has noise, from repeated queries; NaN without any."""
-        return float(self.spread[self.noisy].mean()) / self.freedom if self.freedom else float("nan")
+        return float(self._spread_in_units[self.noisy].mean()) / self.freedom if self.freedom else float("nan")
+
+    @property
+    def _spread_in_units(self) -> Vector:
+        return self.spread / self.units**2
 
     @property
     def noisy(self) -> Flags:
@@ -69,7 +80,8 @@ class History:
 
         Of counts or rounded answers, noise may give the same one twice: if one such entry has noise, all of them do.
         """
-        noisy: Flags = self.spread >= _REPEATED * self.spread.mean()
+        spread = self._spread_in_units
+        noisy: Flags = spread >= _REPEATED * spread.mean()
         if noisy.all():
             return noisy
         ties, _ = _inner_ties(np.sort(self.answers[-_RECENT:], axis=0))
@@ -85,7 +97,7 @@ class History:
         all: some may stay where they are for a while), they are rounded, whole numbers or corners of polyhedra, and
         move by a quantum q: uniform within it, a variance of q^2/12.
         """
-        rows = np.sort(self.answers[-_RECENT:, :_RECENT], axis=0)
+        rows = np.sort(self.answers[-_RECENT:, :_RECENT] / self.units[:_RECENT], axis=0)
         ties, inside = _inner_ties(rows)
         moving = rows[-1] > rows[0]
         tied = np.count_nonzero(ties.any(axis=0)) >= 0.5 * np.count_nonzero(moving)
@@ -127,7 +139,7 @@ class History:
         """Return the mean squared change of the answers from row ``centre`` to every other, and their distances."""
         others = np.delete(np.arange(self.count), centre)
         offsets = (self.points[others] - self.points[centre]) / self.sizes
-        changes = self.answers[others] - self.answers[centre]
+        changes = (self.answers[others] - self.answers[centre]) / self.units
         return np.mean(changes * changes, axis=1), np.sqrt(np.einsum("ij,ij->i", offsets, offsets))
 
     def steepest(self, centre: int) -> float:
@@ -193,6 +205,24 @@ class History:
     def seen_from(self, centre: int, limit: int) -> tuple[Geometry, Matrix]:
         """Return the geometry of the ``limit`` points nearest to row ``centre``, and the slopes (y_j - y_c)/d_j."""
         return _seen_from(self, centre, limit)
+
+
+def typical_units(answers: Matrix, pull: Vector) -> Vector:
+    """Return the units in which noise, steps and slopes of each entry are comparable; all 1 where they are anyway.
+
+    Euros, people and shares of one simulator differ by many orders, and what is noise in one is nothing in another. By
+    how much an entry varies tells its unit, to a power of four, so that one answer more hardly ever changes it. Entries
+    that hardly vary, nor matter to f by its slopes ``pull``, are measured like the one that varies most: what a solver
+    rounds is no noise.
+    """
+    varied = answers.std(axis=0)
+    most, worth = float(varied.max(initial=0.0)), np.abs(pull) * varied
+    tells = (varied > _NEGLIGIBLE * most) | (worth > _NEGLIGIBLE * worth.max(initial=0.0))
+    tells &= varied > _ROUNDED * most
+    if not tells.any() or most <= _ALIKE * float(varied[tells].min()):
+        return np.ones(answers.shape[1])
+    units: Vector = 4.0 ** np.round(np.log(np.where(tells, varied, most)) / np.log(4.0))
+    return units
 
 
 def _inner_ties(rows: Matrix) -> tuple[Flags, Flags]:

@@ -55,8 +55,9 @@ class ResponseModel:
     """M around a centre; ``predict`` is M itself, ``clipped`` M within the bounds of the answers.
 
     ``variances`` are those of a unit slope in each entry of y, by which the spread is measured; ``factor`` is that of
-    the covariance K of the answers, ``noisy`` is 1 for the entries of y that have noise, if any have, and else 0. With
-    ``curving`` the process is that of answers on a curved scale, around ``anchor``, the answer at the centre.
+    the covariance K of the answers, ``noisy`` is 1 for the entries of y that have noise, if any have, and else 0, and
+    ``units`` are those in which noise is measured. With ``curving`` the process is that of answers on a curved scale,
+    around ``anchor``, the answer at the centre.
     """
 
     centre: Vector
@@ -72,6 +73,7 @@ class ResponseModel:
     noisy: Vector = field(default_factory=lambda: _NONE, repr=False)
     curving: Curving | None = None
     anchor: Vector = field(default_factory=lambda: _NONE, repr=False)
+    units: Vector | float = 1.0
     anchored: Vector = field(init=False, repr=False)
     squares: Vector = field(init=False, repr=False)
 
@@ -106,11 +108,18 @@ class ResponseModel:
         return np.array([self.bounds.show(row)[0] for row in shown]), np.maximum(variances, 0.0)
 
     def deviation(self, x: Vector) -> float:
-        """Return the root mean square, over the entries of y, of how far an answer at x may lie from M(x)."""
+        """Return the root mean square, over the entries of y in their units, of how far an answer may be from M(x)."""
         if self.variances.size == 0:
             return float("inf")
         untold = self.scales.untold * float(self.noisy.mean())
-        return float(np.sqrt(max(self.spread(x)[0], 0.0) * np.mean(self.variances_at(x)) + untold))
+        variances = self.variances_at(x) / np.square(self.units)
+        return float(np.sqrt(max(self.spread(x)[0], 0.0) * np.mean(variances) + untold))
+
+    @property
+    def untold(self) -> Vector:
+        """Return the variance of what the answers before do not tell of each entry of the next one."""
+        variances: Vector = self.scales.untold * self.noisy * np.square(self.units)
+        return variances
 
     def variances_at(self, x: Vector) -> Vector:
         """Return ``variances`` on the scale of the answers themselves, to first order."""

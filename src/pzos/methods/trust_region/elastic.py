@@ -166,7 +166,7 @@ class OnModel:
             return np.full(len(self.outcomes), np.inf)
         squared = self.slopes(x, every)[1] ** 2
         known = squared @ np.maximum(model.variances_at(x), 0.0) * model.spread(x)[0]
-        deviations: Vector = np.sqrt(np.maximum(known + squared @ model.noisy * model.scales.untold, 0.0))
+        deviations: Vector = np.sqrt(np.maximum(known + squared @ model.untold, 0.0))
         return deviations
 
 
@@ -230,7 +230,7 @@ def _kept_apart(on: OnModel, search: _Search, mu: float, found: tuple[Vector, fl
     if on.model.variances.size:
         squared = on.slopes(x, range(len(on.outcomes)))[1] ** 2
         process = squared @ np.maximum(on.model.variances_at(x), 0.0)
-        moving = _Margin(quantile, process, squared @ on.model.noisy * on.model.scales.untold)
+        moving = _Margin(quantile, process, squared @ on.model.untold)
         fixed = moving.at(on.model, x)[0]
         for _ in range(_MARGINS):
             x, t = search.solve(mu, x, moving._replace(fixed=fixed))

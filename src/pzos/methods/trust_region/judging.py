@@ -36,11 +36,9 @@ _SLOW_GAIN, _CRAWLED = 2e-2, 12
 #: After so many first trials that failed, losses that fall slower than this power of the size are those of slopes.
 _FAILED_FIRST, _SQUARE_OR_SLOPE = 3, 1.5
 #: They lose so many times what was promised: at a kink, where a search may begin as well, it is less. Of up to so many
-#: decisions the slopes are asked after the first of them, in a bounded set.
+#: decisions in a bounded set the slopes are asked after the first trial that fails.
 _LOST_FAR_MORE, _SOON_ASKED = -5.0, 12
-#: So many first trials may fail before the radius falls below the scale that the set tells.
-_EARLY_TRIALS = 2
-#: Where answers jump, those within so many trust radii tell of the trust region.
+#: Answers within so many trust radii tell of the trust region.
 _NEARBY = 2.0
 #: Where the answers tell least, the trust radius may grow to so many times the first.
 _FURTHEST = 4.0
@@ -127,9 +125,9 @@ def _repeated(task: Task, state: RegionState, x: Vector, y: Vector) -> RegionSta
 
 def _beside(history: History, row: int, x: Vector, y: Vector) -> tuple[float, float]:
     """Return by how much an answer differs from the one in a row, and by how much it may: slopes, and rounding."""
-    change = float(np.sqrt(np.mean((y - history.answers[row]) ** 2)))
+    change = float(np.sqrt(np.mean(((y - history.answers[row]) / history.units) ** 2)))
     moved = float(np.linalg.norm((x - history.points[row]) / history.sizes))
-    rounding = 1e-12 * float(np.abs(history.answers).max())
+    rounding = 1e-12 * float(np.abs(history.answers / history.units).max())
     return change, max(_STEEPER * history.steepest(row) * moved, rounding)
 
 
@@ -143,8 +141,9 @@ def _surprised(state: RegionState, plan: TrialPlan, x: Vector, y: Vector, lower:
     guess = plan.predictions.get(state.shapes[0])
     if guess is None or state.past.count < _SUSPECT_FROM:
         return state
-    miss = float(np.sqrt(np.mean((y - guess) ** 2)))
-    spread = float(np.sqrt(np.mean(np.var(state.past.answers, axis=0))))
+    units = state.past.units
+    miss = float(np.sqrt(np.mean(((y - guess) / units) ** 2)))
+    spread = float(np.sqrt(np.mean(np.var(state.past.answers / units, axis=0))))
     wild = miss > _WILD * plan.deviation > 0.0 and miss > _NOTABLE * spread and (lower or plan.kind is not Kind.LOOK)
     return replace(state, surprise=x, miss=miss) if wild else state
 
@@ -193,11 +192,13 @@ def _judged_exact(task: Task, state: RegionState, plan: TrialPlan, told: Told) -
         state = striding.told(state, ratio)
     if plan.kind is Kind.TRIAL:
         state = tried(state, ratio)
-        least = radius if looking.along_first_move(state) else max(state.floor, _least_at_first(task, state, plan))
+        least = radius if looking.along_first_move(state) else state.floor
         radius = next_radius(state, plan.move.size, ratio, least)
+        if fails(ratio) and _says_little(task, state, plan):
+            radius = max(radius, state.radius)
         longer = _longest_with_slopes(state, plan.move.size, values[0] - current) if ratio < _LOST_FAR_MORE else None
         mistaken = _mistaken(state, plan, ratio)
-        sloped = state.sloped or longer is not None or (mistaken and _tells_scale(task, state))
+        sloped = state.sloped or longer is not None or (fails(ratio) and _lacks_slopes(task, state, plan))
         state = replace(
             state, lost=(plan.move.size, values[0] - current), sloped=sloped, mistaken=state.mistaken or mistaken
         )
@@ -216,16 +217,6 @@ def _judged_exact(task: Task, state: RegionState, plan: TrialPlan, told: Told) -
     return replace(state, stalled=state.stalled + 1)
 
 
-def _least_at_first(task: Task, state: RegionState, plan: TrialPlan) -> float:
-    """Return what the trust radius does not fall below after the first failures, where the set, or x0, tells the scale.
-
-    Only without structure, whose first steps are short for good reasons, and not where a loss may be the price of a
-    constraint on outcomes.
-    """
-    early = state.unstructured and state.trials <= _EARLY_TRIALS and not isinstance(plan.move, ElasticMove)
-    return looking.first_scale(task, state) if early else 0.0
-
-
 def _longest_with_slopes(state: RegionState, size: float, loss: float) -> float | None:
     """Return how long the next trial may be where slopes nobody has asked for made the first trials fail; else None.
 
@@ -238,6 +229,26 @@ def _longest_with_slopes(state: RegionState, size: float, loss: float) -> float 
         return None
     proportional = size < longer and lost > 0.0 and loss > lost * (size / longer) ** _SQUARE_OR_SLOPE
     return longer if proportional else None
+
+
+def _says_little(task: Task, state: RegionState, plan: TrialPlan) -> bool:
+    """Tell whether a failure says little of the trust region: fewer answers lie nearby than there are decisions.
+
+    The next trial, on a model that knows of the failure, tells more than one so much nearer, where a simulator shows
+    nothing but its jaggedness. In sets that are bounded: elsewhere a region may be too wide by any factor. Not where a
+    structure may show, nor where a loss may be the price of a constraint on outcomes.
+    """
+    free = state.unstructured and not isinstance(plan.move, ElasticMove)
+    return free and _tells_scale(task, state) and not _told_nearby(state)
+
+
+def _lacks_slopes(task: Task, state: RegionState, plan: TrialPlan) -> bool:
+    """Tell whether slopes are to be asked after a trial that failed before any succeeded: of few decisions, in bounds.
+
+    The points told so far lie on a line or two: trials on what those tell would go on failing.
+    """
+    free = state.unstructured and not isinstance(plan.move, ElasticMove)
+    return free and not state.succeeded and state.x.size <= _SOON_ASKED and _tells_scale(task, state)
 
 
 def _mistaken(state: RegionState, plan: TrialPlan, ratio: float) -> bool:
@@ -271,7 +282,7 @@ def _judged_noisy(task: Task, state: RegionState, plan: TrialPlan, told: Told, p
     here = _where_defined(leader, state.x, model.clipped(state.x), state.past.answers[state.centre])
     centre, trial = sign * here.value, sign * _where_defined(leader, x, model.clipped(x), y).value
     sigma = float(np.sqrt(state.variance))
-    pull = np.where(state.past.noisy, here.grad_y, 0.0)
+    pull = np.where(state.past.noisy, here.grad_y * state.past.units, 0.0)
     noise = sigma * float(np.sqrt(dot(pull, pull)))  # of F, to first order
     slack, slope = 0.5 * noise, state.past.steepness(state.centre, state.variance)
     # Below this radius the answers change by less than the noise, or hardly ever jump.

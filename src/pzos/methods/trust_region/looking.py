@@ -309,12 +309,12 @@ def explore(task: Task, state: RegionState, model: ResponseModel, unseen: Vector
 
 
 def first_scale(task: Task, state: RegionState) -> float:
-    """Return how far away slopes are asked at least, and how short a failed trial may leave the trust radius, at first.
+    """Return how far away slopes are asked at least, at first.
 
-    A first trial that fails may leave a radius on which nothing but the jaggedness of a simulator shows. Until one has
-    succeeded, the width of a bounded set says how far is far; 0 where it has none, and after that. Where the set is no
-    box it says too much (a tenth of half a simplex is half of what one of ten shares has): no further than a share of
-    the mean decision at x0, or of what each has if all are alike and as large as they can be.
+    Nearer by nothing but the jaggedness of a simulator may show. Until a trial has succeeded, the width of a bounded
+    set says how far is far; 0 where it has none, and after that. Where the set is no box it says too much (a tenth of
+    half a simplex is half of what one of ten shares has): no further than a share of the mean decision at x0, or of
+    what each has if all are alike and as large as they can be.
     """
     if state.succeeded:
         return 0.0

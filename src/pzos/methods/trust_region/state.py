@@ -17,7 +17,7 @@ from pzos.methods.estimators import Plan
 from pzos.methods.response_model.bounds import Bounds
 from pzos.methods.response_model.curving import Curving
 from pzos.methods.response_model.fit import Fitter, Shape
-from pzos.methods.response_model.history import History, Scales
+from pzos.methods.response_model.history import History, Scales, typical_units
 from pzos.methods.response_model.prior import LinearPrior
 from pzos.methods.response_model.response import ResponseModel
 from pzos.methods.solver import Task
@@ -57,6 +57,8 @@ _FEW_TO_CURVE, _MOST_TO_CURVE, _CURVINGS, _CLEARLY_BETTER = 6, 2000, 2, 0.1
 #: After so many failures in a row the answers may contradict each other: by a noise that nothing else has shown, of
 #: at least this share of how much they vary.
 _CONTRADICTED, _BLUR = 5, 1e-4
+#: Points that differ by no more than this share of their largest decision are one.
+_SAME = 1e-14
 
 
 class Kind(Enum):
@@ -269,9 +271,10 @@ class RegionState:
     slow: bool = False
 
     def knows(self, x: Vector) -> bool:
-        """Tell whether the answer at exactly x is known, or that there is none."""
-        refused = any((x == refusal.point).all() for refusal in self.refused)
-        return refused or self.past.index_of(x) is not None or (x + 0.0).tobytes() in self.elsewhere
+        """Tell whether the answer at x, up to rounding, is known, or that there is none."""
+        points = np.concatenate([self.past.points, self.unanswered])
+        same = (np.abs(points - x).max(axis=1) <= _SAME * np.abs(x).max()).any()
+        return bool(same) or (x + 0.0).tobytes() in self.elsewhere
 
     def trimmed(self, limit: int) -> RegionState:
         """Return the state without its farthest answers; that they are known is not forgotten."""
@@ -357,7 +360,7 @@ class RegionState:
     @property
     def noise_of_answer(self) -> float:
         """Return the deviation of a whole answer from what it would be without noise or jumps."""
-        return float(np.sqrt(self.variance * np.count_nonzero(self.past.noisy)))
+        return float(np.sqrt(self.variance * np.square(self.past.units[self.past.noisy]).sum()))
 
     @property
     def drifting(self) -> float:
@@ -455,7 +458,7 @@ def point_limit(history: History, points: int | None) -> int:
 def _credible(declared_bounds: Bounded, history: History) -> tuple[Vector, Vector]:
     """Return the declared bounds, without those that an answer contradicts by more than noise."""
     size = history.answers.shape[1]
-    slack = 4.0 * np.sqrt(history.variance) if history.freedom else 0.0
+    slack = 4.0 * np.sqrt(history.variance) * history.units if history.freedom else 0.0
     lower, upper = np.broadcast_to(declared_bounds.lower, size), np.broadcast_to(declared_bounds.upper, size)
     if (history.answers < lower - slack).any():
         lower = np.full(size, -np.inf)
@@ -500,6 +503,7 @@ def _sketch(keys: Keys, size: int) -> Matrix | None:
 
 def retuned(task: Task, state: RegionState, points: int | None) -> RegionState:
     """Refit the scales of the process when the history has grown by a quarter, or when its promises keep failing."""
+    state = _in_typical_units(task, state)
     history = state.past
     contradicted = not state.rough and state.unstructured and state.losses >= _CONTRADICTED
     overtaken = state.curving is not None and not state.curving.suits(history.answers)
@@ -521,12 +525,31 @@ def retuned(task: Task, state: RegionState, points: int | None) -> RegionState:
     if curved is not None:
         scales[Shape.FREE] = curved[1]
     if contradicted and history.count > task.known.dimension:
-        least = _BLUR**2 * float(np.mean(np.var(history.answers, axis=0)))
+        least = _least_blur(history)
         blurred = fit.tune(history, state.centre, Shape.FREE, (), least, None)
         if blurred[0].variance > least:
             scales[Shape.FREE] = blurred
             state = replace(state, blur=least, jumps=least, curving=None)
     return replace(state, scales=scales, tuned=history.count)
+
+
+def _in_typical_units(task: Task, state: RegionState) -> RegionState:
+    """Return the state with the answers in their units; where these have changed, what was measured in them is anew."""
+    history = state.past
+    if history.count < _REFIT * state.tuned:
+        return state
+    units = typical_units(history.answers, task.known.leader(state.x, history.answers[state.centre]).grad_y)
+    if np.array_equal(units, history.units):
+        return state
+    history = replace(history, units=units)
+    blur = state.blur if state.blur == 0.0 else _least_blur(history)
+    jumps = state.jumps if state.jumps == 0.0 else max(history.jumpiness(), blur)
+    return replace(state, history=history, jumps=jumps, blur=blur, scales={}, curving=None, uncurved=(), tuned=0)
+
+
+def _least_blur(history: History) -> float:
+    """Return the least variance that contradictions among the answers give evidence of."""
+    return _BLUR**2 * float(np.mean(np.var(history.answers / history.units, axis=0)))
 
 
 def _curved(
