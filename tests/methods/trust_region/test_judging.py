@@ -346,7 +346,8 @@ def test_a_first_step_that_lost_little_more_than_promised_is_no_reason_to_go_the
     [
         (pzos.Box(-9.0, 9.0), 1, False, 1.0),  # fewer answers than decisions: the next trial knows more
         (pzos.Box(-9.0, 9.0), 1, True, 1.0),
-        (pzos.Box(-9.0, 9.0), 4, True, 0.3),
+        (pzos.Box(-9.0, 9.0), 3, True, 1.0),
+        (pzos.Box(-9.0, 9.0), 4, True, 0.3),  # with the trial itself five
         (None, 1, False, 0.1),  # nothing says how far is far
     ],
 )

@@ -303,9 +303,9 @@ def _judged_noisy(task: Task, state: RegionState, plan: TrialPlan, told: Told, p
 
 
 def _told_nearby(state: RegionState) -> bool:
-    """Tell whether more answers lie nearby than there are decisions: else a failure says little of the trust region."""
+    """Tell whether more answers lie around the centre than there are decisions: else a failure says little of it."""
     away = np.abs((state.past.points - state.x) / state.past.sizes).max(axis=1)
-    return int(np.count_nonzero(away <= _NEARBY * state.radius)) > state.x.size
+    return int(np.count_nonzero(away <= _NEARBY * state.radius)) - 1 > state.x.size
 
 
 def _gained(task: Task, before: RegionState, state: RegionState, plan: TrialPlan) -> RegionState:
