@@ -166,3 +166,10 @@ def test_of_noisy_answers_powers_alone_compete():
     factor = np.linalg.cholesky(seen.covariance(Scales(2.0, 1.0)))
     assert likeliest(seen, slopes, history.answers[0], factor).curved.any()
     assert not likeliest(seen, slopes, history.answers[0], factor, noisy=True).curved.any()
+
+
+def test_changes_beyond_all_scales_are_told_without_overflow():
+    curving = Curving(np.array([1e-200]), np.ones(1))
+    latent, logs = curving.latent(np.array([[1.0], [0.0]]), np.zeros(1))
+    np.testing.assert_allclose(latent[:, 0], [1e-200 * np.arcsinh(1e200), 0.0])
+    np.testing.assert_allclose(logs[:, 0], [-200.0 * np.log(10.0), 0.0])

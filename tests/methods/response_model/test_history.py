@@ -284,6 +284,8 @@ def test_what_hardly_varies_nor_matters_to_f_has_no_unit_of_its_own():
     assert typical_units(answers, np.array([1.0, 1.0, 1e9]))[2] < 1e-7  # f makes much of it
     rounded = answers * [1.0, 1.0, 1e-6]
     assert typical_units(rounded, np.array([1.0, 1.0, 1e15]))[2] == largest[1]
+    shifted = answers * [1.0, 1.0, 1e4] + [0.0, 0.0, 1e9]  # differs in its last digits
+    assert typical_units(shifted, np.ones(3))[2] == largest[1]
 
 
 def test_noise_steps_and_slopes_are_measured_in_units():

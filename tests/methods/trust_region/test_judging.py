@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -526,6 +527,32 @@ def test_a_run_does_not_hang_on_the_units_of_the_answers(noise):
         play(problem(units), CompositeTrustRegion(), steps=40, seed=1)[1] for units in (before, before[::-1] * 16.0)
     ]
     np.testing.assert_allclose(*([query.x for query in asked] for asked in runs), atol=1e-6)
+
+
+@pytest.mark.parametrize("query", [7, 9, 12])
+def test_a_wrong_answer_that_would_change_its_own_unit_is_replaced(query):
+    """One answer is off by far more than answers vary: checked in the units of those before."""
+    asked = 0
+
+    def glitch(x):
+        nonlocal asked
+        asked += 1
+        return smooth(x) + (asked == query) * np.array([0.0, 1e4, 0.0, 0.0, 0.0])
+
+    problem = pzos.Problem(cost(), glitch, np.full(4, 0.5), pzos.Box(-3.0, 3.0))
+    result = pzos.solve(problem, queries=30, seed=3, progress=False, certificate=False)
+    assert "1 answer proved wrong" in result.explanation
+
+
+def test_noise_is_told_as_a_share_where_answers_have_units_of_their_own():
+    units = np.array([1e6, 1.0, 1.0, 1.0, 1e-4])
+    follower = seeded(lambda x, rng: units * (smooth(x) + 0.05 * rng.standard_normal(5)))
+    leader = pzos.leader_from_functions(
+        lambda x, y: cost().value(x, y / units),
+        value_and_gradients=lambda x, y: (cost().value(x, y / units), 0.02 * x, 2.0 * (y / units - GOAL) / units),
+    )
+    result = pzos.solve(pzos.Problem(leader, follower, np.full(4, 0.5)), queries=30, progress=False, certificate=False)
+    assert re.search(r"one answer is off by about \d+\.\d% of what it varies by", result.explanation)
 
 
 def test_noise_in_one_entry_is_that_of_one_entry():

@@ -217,3 +217,12 @@ def test_what_is_trimmed_from_the_history_is_still_known():
     assert all(kept.knows(np.full(2, float(k))) for k in range(8))
     assert not kept.knows(np.full(2, 8.0))
     assert kept.trimmed(4) is kept
+
+
+def test_a_point_is_known_up_to_rounding_of_each_decision():
+    x = np.array([1e9, 1e-6, 0.0])
+    state = RegionState(x, history=first(x, np.zeros(1)), radius=1e-5)
+    assert state.knows(x)
+    assert state.knows(x * (1.0 + 4e-15))
+    assert not state.knows(np.array([1e9, 5e-6, 0.0]))
+    assert not state.knows(np.array([1e9, 1e-6, 1e-12]))

@@ -60,7 +60,7 @@ class Curving:
         latent, logs = changes.copy(), np.zeros_like(changes)
         rows = np.isfinite(self.scales)
         scaled = changes[:, rows] / self.scales[rows]
-        latent[:, rows], logs[:, rows] = self.scales[rows] * np.arcsinh(scaled), -0.5 * np.log1p(scaled * scaled)
+        latent[:, rows], logs[:, rows] = self.scales[rows] * np.arcsinh(scaled), -np.log(np.hypot(1.0, scaled))
         rows = self.powers != 1.0
         base, p = centre[rows], self.powers[rows]
         least = np.where(p < 0.0, np.minimum(_FURTHEST, _STEEPEST / np.maximum(-p, 1e-9)), _FURTHEST)

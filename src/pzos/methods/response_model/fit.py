@@ -466,7 +466,7 @@ def fit_scales(
 ) -> Scales:
     """Return the scales of largest likelihood: a grid without ``start``, else one pass over each number around it.
 
-    ``variance`` is the least that noise may have in one entry of one answer, in the units of y; zero for exact
+    ``variance`` is the least that noise may have in one entry of one answer, in its unit; zero for exact
     followers. A pair of answers, or a step in which they jump, may tell too little of it: where answers are clearly
     more likely with ten times as much, and again (``decades``), that is taken.
     """

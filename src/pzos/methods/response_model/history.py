@@ -23,8 +23,8 @@ _ROUNDING = 1e-9
 #: Of the mean spread of repeated answers: an entry with less repeats itself.
 _REPEATED = 1e-6
 #: Entries that vary within this factor have one unit. Less than this share of the most is next to nothing, and less
-#: than this one rounding.
-_ALIKE, _NEGLIGIBLE, _ROUNDED = 16.0, 1e-6, 1e-11
+#: than this one, or than this share of the entry itself, is rounding.
+_ALIKE, _NEGLIGIBLE, _ROUNDED, _LAST_DIGITS = 16.0, 1e-6, 1e-11, 1e-12
 
 
 Indices = npt.NDArray[np.int64]
@@ -212,13 +212,13 @@ def typical_units(answers: Matrix, pull: Vector) -> Vector:
 
     Euros, people and shares of one simulator differ by many orders, and what is noise in one is nothing in another. By
     how much an entry varies tells its unit, to a power of four, so that one answer more hardly ever changes it. Entries
-    that hardly vary, nor matter to f by its slopes ``pull``, are measured like the one that varies most: what a solver
-    rounds is no noise.
+    that hardly vary, nor matter to f by its slopes ``pull``, are measured like the one that varies most, and so are
+    those that differ in their last digits alone: what a solver rounds is no noise.
     """
     varied = answers.std(axis=0)
     most, worth = float(varied.max(initial=0.0)), np.abs(pull) * varied
     tells = (varied > _NEGLIGIBLE * most) | (worth > _NEGLIGIBLE * worth.max(initial=0.0))
-    tells &= varied > _ROUNDED * most
+    tells &= (varied > _ROUNDED * most) & (varied > _LAST_DIGITS * np.abs(answers).max(axis=0))
     if not tells.any() or most <= _ALIKE * float(varied[tells].min()):
         return np.ones(answers.shape[1])
     units: Vector = 4.0 ** np.round(np.log(np.where(tells, varied, most)) / np.log(4.0))
@@ -252,8 +252,8 @@ class Scales:
     """Length, weight and noise of the process, fitted by marginal likelihood, and its kind of smoothness.
 
     All are relative to the linear part, whose slopes have unit variance before the common scale is profiled out.
-    ``variance`` is that of the noise in one entry of one answer, in the units of y. All answers drift together, a
-    random walk in time: ``drift`` is what its variance grows by from query to query, ``drifting`` in the units of y.
+    ``variance`` is that of the noise in one entry of one answer, in its unit. All answers drift together, a random walk
+    in time: ``drift`` is what its variance grows by from query to query, ``drifting`` the same in units of the answers.
     """
 
     length: float = 1.0

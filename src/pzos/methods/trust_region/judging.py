@@ -24,6 +24,8 @@ _SUSPECT_FROM = 5
 _SPARE = 2
 #: Beside a point an answer may change by so many times what the steepest slope seen so far accounts for.
 _STEEPER = 5.0
+#: What an entry differs by less than this share of itself is rounding.
+_LAST_DIGITS = 1e-12
 #: An answer so many deviations off, and by this share of how much answers vary, is asked for once more; the second
 #: agrees with the first if it differs by less than this share of the surprise.
 _WILD, _NOTABLE, _AGREES = 8.0, 1e-2, 0.1
@@ -40,6 +42,8 @@ _FAILED_FIRST, _SQUARE_OR_SLOPE = 3, 1.5
 _LOST_FAR_MORE, _SOON_ASKED = -5.0, 12
 #: Answers within so many trust radii tell of the trust region.
 _NEARBY = 2.0
+#: Of up to so many decisions more answers than decisions are waited for.
+_NOT_TOO_MANY = 100
 #: Where the answers tell least, the trust radius may grow to so many times the first.
 _FURTHEST = 4.0
 #: Where they never told anything, it may grow to the whole set, or to so many times the first.
@@ -124,11 +128,11 @@ def _repeated(task: Task, state: RegionState, x: Vector, y: Vector) -> RegionSta
 
 
 def _beside(history: History, row: int, x: Vector, y: Vector) -> tuple[float, float]:
-    """Return by how much an answer differs from the one in a row, and by how much it may: slopes, and rounding."""
-    change = float(np.sqrt(np.mean(((y - history.answers[row]) / history.units) ** 2)))
+    """Return by how much an answer, beyond rounding, differs from the one in a row, and by how much slopes let it."""
+    rounding = _LAST_DIGITS * np.abs(history.answers).max(axis=0)
+    beyond = np.maximum(np.abs(y - history.answers[row]) - rounding, 0.0)
     moved = float(np.linalg.norm((x - history.points[row]) / history.sizes))
-    rounding = 1e-12 * float(np.abs(history.answers / history.units).max())
-    return change, max(_STEEPER * history.steepest(row) * moved, rounding)
+    return float(np.sqrt(np.mean((beyond / history.units) ** 2))), _STEEPER * history.steepest(row) * moved
 
 
 def _surprised(state: RegionState, plan: TrialPlan, x: Vector, y: Vector, lower: bool) -> RegionState:
@@ -236,10 +240,12 @@ def _says_little(task: Task, state: RegionState, plan: TrialPlan) -> bool:
 
     The next trial, on a model that knows of the failure, tells more than one so much nearer, where a simulator shows
     nothing but its jaggedness. In sets that are bounded: elsewhere a region may be too wide by any factor. Not where a
-    structure may show, nor where a loss may be the price of a constraint on outcomes.
+    structure may show, nor where a loss may be the price of a constraint on outcomes; and not after more failures in a
+    row than there are decisions, nor of many decisions, for whom that would take too long.
     """
     free = state.unstructured and not isinstance(plan.move, ElasticMove)
-    return free and _tells_scale(task, state) and not _told_nearby(state)
+    soon = state.losses <= state.x.size <= _NOT_TOO_MANY
+    return free and soon and _tells_scale(task, state) and not _told_nearby(state)
 
 
 def _lacks_slopes(task: Task, state: RegionState, plan: TrialPlan) -> bool:
@@ -376,6 +382,14 @@ def moved_to(state: RegionState, x: Vector, value: float) -> RegionState:
     return state if centre is None else replace(state, x=x, value=value, centre=centre)
 
 
+def _amount(history: History, variance: float) -> str:
+    """Return a deviation in words: as it is where all entries have one unit, else as a share of what they vary by."""
+    if (history.units == 1.0).all():
+        return f"{np.sqrt(variance):.2g}"
+    varied = float(np.mean(np.var(history.answers / history.units, axis=0)))
+    return f"{np.sqrt(variance / max(varied, 1e-300)):.1%} of what it varies by"
+
+
 def findings(state: RegionState) -> str:
     """Say in plain words what was found out about the followers."""
     if state.history is None:
@@ -384,13 +398,13 @@ def findings(state: RegionState) -> str:
     leading = state.leading(winner)
     said = ["no structure shows in the answers" if winner is Shape.FREE else f"{winner.value} show in the answers"]
     if state.exact is False and state.drifting > 0.0:
-        said.append(f"the followers drift, from one query to the next by about {np.sqrt(state.drifting):.2g}")
+        said.append(f"the followers drift, from one query to the next by about {_amount(history, state.drifting)}")
     elif state.exact is False:
         noisy = int(np.count_nonzero(history.noisy))
         some = "" if noisy == history.noisy.size else f" in {noisy} of {history.noisy.size} entries"
-        said.append(f"the followers are noisy{some}, one answer is off by about {np.sqrt(state.variance):.2g}")
+        said.append(f"the followers are noisy{some}, one answer is off by about {_amount(history, state.variance)}")
     elif state.jumps > 0.0:
-        said.append(f"answers jump or contradict each other by about {np.sqrt(12.0 * state.variance):.2g}")
+        said.append(f"answers jump or contradict each other by about {_amount(history, 12.0 * state.variance)}")
     else:
         asked = "" if state.exact is None else ", as far as one query beside another tells"
         said.append(f"the followers repeat themselves{asked}")

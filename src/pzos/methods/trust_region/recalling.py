@@ -67,7 +67,7 @@ def recalled(task: Task, state: RegionState, best: int, values: Vector, points: 
     state = retuned(task, replace(state, history=history, centre=centre), points)
     state = _compared(task, state, points)
     if state.contest.winner is not state.contest.favourite:
-        part = _apart(history, centre)
+        part = _apart(state.past, state.centre)
         state = retuned(task, replace(state, history=part, centre=0, tuned=0), points)
     return state
 

@@ -57,7 +57,7 @@ _FEW_TO_CURVE, _MOST_TO_CURVE, _CURVINGS, _CLEARLY_BETTER = 6, 2000, 2, 0.1
 #: After so many failures in a row the answers may contradict each other: by a noise that nothing else has shown, of
 #: at least this share of how much they vary.
 _CONTRADICTED, _BLUR = 5, 1e-4
-#: Points that differ by no more than this share of their largest decision are one.
+#: Points that differ by no more than this share of a decision, or of the trust radius, are one.
 _SAME = 1e-14
 
 
@@ -273,7 +273,8 @@ class RegionState:
     def knows(self, x: Vector) -> bool:
         """Tell whether the answer at x, up to rounding, is known, or that there is none."""
         points = np.concatenate([self.past.points, self.unanswered])
-        same = (np.abs(points - x).max(axis=1) <= _SAME * np.abs(x).max()).any()
+        rounding = _SAME * np.fmax(np.abs(x), self.radius * self.past.sizes)
+        same = (np.abs(points - x) <= rounding).all(axis=1).any()
         return bool(same) or (x + 0.0).tobytes() in self.elsewhere
 
     def trimmed(self, limit: int) -> RegionState:
@@ -534,9 +535,12 @@ def retuned(task: Task, state: RegionState, points: int | None) -> RegionState:
 
 
 def _in_typical_units(task: Task, state: RegionState) -> RegionState:
-    """Return the state with the answers in their units; where these have changed, what was measured in them is anew."""
+    """Return the state with the answers in their units; where these have changed, what was measured in them is anew.
+
+    Not while an answer is in doubt, which by itself may change its unit.
+    """
     history = state.past
-    if history.count < _REFIT * state.tuned:
+    if history.count < _REFIT * state.tuned or state.surprise is not None:
         return state
     units = typical_units(history.answers, task.known.leader(state.x, history.answers[state.centre]).grad_y)
     if np.array_equal(units, history.units):
