@@ -38,8 +38,8 @@ _SLOW_GAIN, _CRAWLED = 2e-2, 12
 #: After so many first trials that failed, losses that fall slower than this power of the size are those of slopes.
 _FAILED_FIRST, _SQUARE_OR_SLOPE = 3, 1.5
 #: They lose so many times what was promised: at a kink, where a search may begin as well, it is less. Of up to so many
-#: decisions in a bounded set the slopes are asked after the first trial that fails.
-_LOST_FAR_MORE, _SOON_ASKED = -5.0, 12
+#: decisions the slopes are asked after the first of them, in a bounded set, and of so few after any that fails.
+_LOST_FAR_MORE, _SOON_ASKED, _AT_ONCE_ASKED = -5.0, 12, 8
 #: Answers within so many trust radii tell of the trust region.
 _NEARBY = 2.0
 #: Of up to so many decisions more answers than decisions are waited for.
@@ -202,7 +202,8 @@ def _judged_exact(task: Task, state: RegionState, plan: TrialPlan, told: Told) -
             radius = max(radius, state.radius)
         longer = _longest_with_slopes(state, plan.move.size, values[0] - current) if ratio < _LOST_FAR_MORE else None
         mistaken = _mistaken(state, plan, ratio)
-        sloped = state.sloped or longer is not None or (fails(ratio) and _lacks_slopes(task, state, plan))
+        sloped = state.sloped or longer is not None or (mistaken and _tells_scale(task, state))
+        sloped = sloped or (fails(ratio) and _lacks_slopes(task, state, plan))
         state = replace(
             state, lost=(plan.move.size, values[0] - current), sloped=sloped, mistaken=state.mistaken or mistaken
         )
@@ -254,7 +255,7 @@ def _lacks_slopes(task: Task, state: RegionState, plan: TrialPlan) -> bool:
     The points told so far lie on a line or two: trials on what those tell would go on failing.
     """
     free = state.unstructured and not isinstance(plan.move, ElasticMove)
-    return free and not state.succeeded and state.x.size <= _SOON_ASKED and _tells_scale(task, state)
+    return free and not state.succeeded and state.x.size <= _AT_ONCE_ASKED and _tells_scale(task, state)
 
 
 def _mistaken(state: RegionState, plan: TrialPlan, ratio: float) -> bool:
