@@ -24,7 +24,7 @@ _ROUNDING = 1e-9
 _REPEATED = 1e-6
 #: Entries that vary within this factor have one unit. Less than this share of the most is next to nothing, and less
 #: than this one, or than this share of the entry itself, is rounding.
-_ALIKE, _NEGLIGIBLE, _ROUNDED, _LAST_DIGITS = 16.0, 1e-6, 1e-11, 1e-12
+_ALIKE, _NEGLIGIBLE, _ROUNDED, LAST_DIGITS = 16.0, 1e-6, 1e-11, 1e-12
 
 
 Indices = npt.NDArray[np.int64]
@@ -69,6 +69,11 @@ class History:
     def variance(self) -> float:
         """Return the variance of one entry of one answer that has noise, from repeated queries; NaN without any."""
         return float(self._spread_in_units[self.noisy].mean()) / self.freedom if self.freedom else float("nan")
+
+    @property
+    def varied(self) -> float:
+        """Return the variance of an entry among all answers, in units: the mean over the entries."""
+        return float(np.mean(np.var(self.answers / self.units, axis=0)))
 
     @property
     def _spread_in_units(self) -> Vector:
@@ -218,7 +223,7 @@ def typical_units(answers: Matrix, pull: Vector) -> Vector:
     varied = answers.std(axis=0)
     most, worth = float(varied.max(initial=0.0)), np.abs(pull) * varied
     tells = (varied > _NEGLIGIBLE * most) | (worth > _NEGLIGIBLE * worth.max(initial=0.0))
-    tells &= (varied > _ROUNDED * most) & (varied > _LAST_DIGITS * np.abs(answers).max(axis=0))
+    tells &= (varied > _ROUNDED * most) & (varied > LAST_DIGITS * np.abs(answers).max(axis=0))
     if not tells.any() or most <= _ALIKE * float(varied[tells].min()):
         return np.ones(answers.shape[1])
     units: Vector = 4.0 ** np.round(np.log(np.where(tells, varied, most)) / np.log(4.0))

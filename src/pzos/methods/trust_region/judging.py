@@ -9,7 +9,7 @@ import numpy as np
 from pzos.base.checks import counted
 from pzos.base.types import LeaderValue, Vector, dot
 from pzos.methods.response_model.fit import Shape
-from pzos.methods.response_model.history import History
+from pzos.methods.response_model.history import LAST_DIGITS, History
 from pzos.methods.solver import Task, Told
 from pzos.methods.trust_region import grouping, looking, striding
 from pzos.methods.trust_region.elastic import ElasticMove
@@ -24,8 +24,6 @@ _SUSPECT_FROM = 5
 _SPARE = 2
 #: Beside a point an answer may change by so many times what the steepest slope seen so far accounts for.
 _STEEPER = 5.0
-#: What an entry differs by less than this share of itself is rounding.
-_LAST_DIGITS = 1e-12
 #: An answer so many deviations off, and by this share of how much answers vary, is asked for once more; the second
 #: agrees with the first if it differs by less than this share of the surprise.
 _WILD, _NOTABLE, _AGREES = 8.0, 1e-2, 0.1
@@ -129,7 +127,7 @@ def _repeated(task: Task, state: RegionState, x: Vector, y: Vector) -> RegionSta
 
 def _beside(history: History, row: int, x: Vector, y: Vector) -> tuple[float, float]:
     """Return by how much an answer, beyond rounding, differs from the one in a row, and by how much slopes let it."""
-    rounding = _LAST_DIGITS * np.abs(history.answers).max(axis=0)
+    rounding = LAST_DIGITS * np.abs(history.answers).max(axis=0)
     beyond = np.maximum(np.abs(y - history.answers[row]) - rounding, 0.0)
     moved = float(np.linalg.norm((x - history.points[row]) / history.sizes))
     return float(np.sqrt(np.mean((beyond / history.units) ** 2))), _STEEPER * history.steepest(row) * moved
@@ -145,9 +143,8 @@ def _surprised(state: RegionState, plan: TrialPlan, x: Vector, y: Vector, lower:
     guess = plan.predictions.get(state.shapes[0])
     if guess is None or state.past.count < _SUSPECT_FROM:
         return state
-    units = state.past.units
-    miss = float(np.sqrt(np.mean(((y - guess) / units) ** 2)))
-    spread = float(np.sqrt(np.mean(np.var(state.past.answers / units, axis=0))))
+    miss = float(np.sqrt(np.mean(((y - guess) / state.past.units) ** 2)))
+    spread = float(np.sqrt(state.past.varied))
     wild = miss > _WILD * plan.deviation > 0.0 and miss > _NOTABLE * spread and (lower or plan.kind is not Kind.LOOK)
     return replace(state, surprise=x, miss=miss) if wild else state
 
@@ -244,9 +241,8 @@ def _says_little(task: Task, state: RegionState, plan: TrialPlan) -> bool:
     structure may show, nor where a loss may be the price of a constraint on outcomes; and not after more failures in a
     row than there are decisions, nor of many decisions, for whom that would take too long.
     """
-    free = state.unstructured and not isinstance(plan.move, ElasticMove)
     soon = state.losses <= state.x.size <= _NOT_TOO_MANY
-    return free and soon and _tells_scale(task, state) and not _told_nearby(state)
+    return soon and _free_within_bounds(task, state, plan) and not _told_nearby(state)
 
 
 def _lacks_slopes(task: Task, state: RegionState, plan: TrialPlan) -> bool:
@@ -254,8 +250,13 @@ def _lacks_slopes(task: Task, state: RegionState, plan: TrialPlan) -> bool:
 
     The points told so far lie on a line or two: trials on what those tell would go on failing.
     """
-    free = state.unstructured and not isinstance(plan.move, ElasticMove)
-    return free and not state.succeeded and state.x.size <= _AT_ONCE_ASKED and _tells_scale(task, state)
+    first_of_few = not state.succeeded and state.x.size <= _AT_ONCE_ASKED
+    return first_of_few and _free_within_bounds(task, state, plan)
+
+
+def _free_within_bounds(task: Task, state: RegionState, plan: TrialPlan) -> bool:
+    """Tell whether the set is bounded, no structure shows, and a loss cannot be the price of a constraint."""
+    return state.unstructured and not isinstance(plan.move, ElasticMove) and _tells_scale(task, state)
 
 
 def _mistaken(state: RegionState, plan: TrialPlan, ratio: float) -> bool:
@@ -387,8 +388,7 @@ def _amount(history: History, variance: float) -> str:
     """Return a deviation in words: as it is where all entries have one unit, else as a share of what they vary by."""
     if (history.units == 1.0).all():
         return f"{np.sqrt(variance):.2g}"
-    varied = float(np.mean(np.var(history.answers / history.units, axis=0)))
-    return f"{np.sqrt(variance / max(varied, 1e-300)):.1%} of what it varies by"
+    return f"{np.sqrt(variance / max(history.varied, 1e-300)):.1%} of what it varies by"
 
 
 def findings(state: RegionState) -> str:

@@ -526,7 +526,7 @@ def retuned(task: Task, state: RegionState, points: int | None) -> RegionState:
     if curved is not None:
         scales[Shape.FREE] = curved[1]
     if contradicted and history.count > task.known.dimension:
-        least = _least_blur(history)
+        least = _BLUR**2 * history.varied
         blurred = fit.tune(history, state.centre, Shape.FREE, (), least, None)
         if blurred[0].variance > least:
             scales[Shape.FREE] = blurred
@@ -546,14 +546,9 @@ def _in_typical_units(task: Task, state: RegionState) -> RegionState:
     if np.array_equal(units, history.units):
         return state
     history = replace(history, units=units)
-    blur = state.blur if state.blur == 0.0 else _least_blur(history)
+    blur = state.blur if state.blur == 0.0 else _BLUR**2 * history.varied
     jumps = state.jumps if state.jumps == 0.0 else max(history.jumpiness(), blur)
     return replace(state, history=history, jumps=jumps, blur=blur, scales={}, curving=None, uncurved=(), tuned=0)
-
-
-def _least_blur(history: History) -> float:
-    """Return the least variance that contradictions among the answers give evidence of."""
-    return _BLUR**2 * float(np.mean(np.var(history.answers / history.units, axis=0)))
 
 
 def _curved(
