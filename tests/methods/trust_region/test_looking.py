@@ -12,7 +12,7 @@ from pzos.base.errors import InvalidInput
 from pzos.base.keys import Keys
 from pzos.methods.response_model.history import History, first
 from pzos.methods.solver import Stop, Task
-from pzos.methods.trust_region.looking import anywhere, explore, far_look, first_scale
+from pzos.methods.trust_region.looking import anywhere, explore, far_look, first_scale, survey
 from pzos.methods.trust_region.solver import CompositeTrustRegion
 from pzos.methods.trust_region.state import RegionState, models
 from pzos.testing import play
@@ -102,6 +102,19 @@ def test_a_random_point_is_never_one_that_was_told():
     state = RegionState(corners[0], history=history, radius=1e3)
     for step in range(20):
         assert not state.knows(anywhere(Task(two_wells().known(), Keys(step)), state))
+
+
+def test_a_survey_under_noise_goes_to_a_corner_unless_that_was_told():
+    """What passes for noise may be a simulator that jumps at every scale: its answer at the corner is known."""
+    corners = np.array([[-4.0, -4.0], [-4.0, 4.0], [4.0, -4.0], [4.0, 4.0]])
+    told = RegionState(
+        corners[0], history=History(corners, np.zeros((4, 2)), np.ones(4), np.ones(2)), radius=1e3, exact=False
+    )
+    untold = replace(told, x=np.zeros(2), history=first(np.zeros(2), np.zeros(2), np.ones(2)))
+    for step in range(20):
+        task = Task(two_wells().known(), Keys(step))
+        assert not told.knows(survey(task, told, told.x))
+        assert (np.abs(survey(task, untold, untold.x)) == 4.0).all()
 
 
 def sales(cliff):

@@ -176,11 +176,13 @@ def anywhere(task: Task, state: RegionState) -> Vector:
 
 def survey(task: Task, state: RegionState, x: Vector) -> Vector:
     """Return a corner of the trust region around x, for under noise only far points tell slopes; where answers jump
-    any point of the region, for the next step may be anywhere."""
+    any point of the region, for the next step may be anywhere. So too where the corner was told: another point tells
+    more, and what was taken for noise may be a simulator that jumps at every scale."""
     if state.exact is not False:
         return anywhere(task, state)
     signs: Vector = 2.0 * task.keys.generator(Role.PROBE, state.step).integers(0, 2, x.size).astype(np.float64) - 1.0
-    return replace(region_of(task, state), centre=x).at(1.0, signs)
+    corner = replace(region_of(task, state), centre=x).at(1.0, signs)
+    return anywhere(task, state) if state.knows(corner) else corner
 
 
 def beside(task: Task, state: RegionState, x: Vector) -> Vector:
