@@ -12,7 +12,7 @@ from pzos.base.errors import InvalidInput
 from pzos.base.keys import Keys
 from pzos.methods.response_model.history import History, first
 from pzos.methods.solver import Stop, Task
-from pzos.methods.trust_region.looking import anywhere, explore, far_look, first_scale, survey
+from pzos.methods.trust_region.looking import anywhere, beside, explore, far_look, first_scale, survey
 from pzos.methods.trust_region.solver import CompositeTrustRegion
 from pzos.methods.trust_region.state import RegionState, models
 from pzos.testing import play
@@ -269,3 +269,20 @@ def test_a_look_goes_down_the_model_to_an_optimum_that_no_random_point_hits():
     looks = [far_look(task, replace(state, step=step, looks=step), None) for step in range(4)]
     assert min(wells(x, x) for x in draw.uniform(-2.0, 2.0, (1000, 8))) > 0.0
     assert min(wells(x, x) for x in looks) < -0.4
+
+
+@pytest.mark.parametrize("corner", [False, True], ids=["inside", "in a corner"])
+@pytest.mark.parametrize("size", [1.0, 1e8])
+def test_the_closest_point_beside_another_is_another(corner, size):
+    start = size * np.ones(3)
+    box = pzos.Box(size - 1.0, size if corner else size + 1.0)
+    leader = pzos.leader_from_functions(lambda x, y: float(y @ y), lambda x, y: 0.0 * x, lambda x, y: 2.0 * y)
+    task = Task(pzos.Problem(leader, lambda x: x - size, start, box).known(), Keys(0))
+    solver = CompositeTrustRegion()
+    state = solver.init(task)
+    plan = solver.ask(task, state)
+    state, _ = solver.tell(task, state, plan, (plan.points[0] - size,))
+    near = beside(task, state, start, closest=True)
+    far = beside(task, state, start, closest=False)
+    assert 0.0 < np.abs(near - start).max() <= np.abs(far - start).max() <= 1e-4
+    assert (near <= box.upper).all()

@@ -13,7 +13,16 @@ from pzos.methods.response_model.history import LAST_DIGITS, History
 from pzos.methods.solver import Task, Told
 from pzos.methods.trust_region import grouping, looking, striding
 from pzos.methods.trust_region.elastic import ElasticMove
-from pzos.methods.trust_region.state import FEW_DECISIONS, NO_MOVE, Kind, RegionState, TrialPlan, models, point_limit
+from pzos.methods.trust_region.state import (
+    FEW_DECISIONS,
+    NO_MOVE,
+    Contradiction,
+    Kind,
+    RegionState,
+    TrialPlan,
+    models,
+    point_limit,
+)
 from pzos.methods.trust_region.subproblem import half_width
 from pzos.problem.leader import Leader
 
@@ -22,8 +31,9 @@ _SHRINK = 0.7
 _KEPT, _FAR_OFF = 0.1, -1.0
 _SUSPECT_FROM = 5
 _SPARE = 2
-#: Beside a point an answer may change by so many times what the steepest slope seen so far accounts for.
-_STEEPER = 5.0
+#: Beside a point an answer may change by so many times what the steepest slope seen so far accounts for, and by this
+#: share of how much answers vary: so little is a place that is steeper still, and noise that small would not matter.
+_STEEPER, _HARDLY = 5.0, 1e-7
 #: An answer so many deviations off, and by this share of how much answers vary, is asked for once more; the second
 #: agrees with the first if it differs by less than this share of the surprise.
 _WILD, _NOTABLE, _AGREES = 8.0, 1e-2, 0.1
@@ -113,16 +123,22 @@ def _repeated(task: Task, state: RegionState, x: Vector, y: Vector) -> RegionSta
     """Conclude from a query at the centre, or just beside it, whether the followers are noisy.
 
     Beside it an answer may change by what slopes like those seen so far account for. What changes by far more is
-    noise, or so rough that it must be treated like noise; then the answer counts as one more at the centre.
+    noise, or a simulator that jumps at every scale: that is asked as close by as can be. What is noise there as well
+    counts as one more answer at the centre.
     """
-    history = state.past
+    history, first = state.past, state.contradiction
     change, explained = _beside(history, state.centre, x, y)
+    if state.exact is None and first is None and change > explained:
+        return replace(state, contradiction=Contradiction(state.x, x, y))
     noisy = state.exact is False or change > explained
+    if first is not None:
+        history = history.append(first.centre if noisy else first.x, first.y)
     history = history.append(state.x if noisy else x, y)
     value = task.known.leader.value(state.x, history.answers[state.centre])
-    tuned = 0 if noisy else state.tuned
+    tuned = state.tuned if first is None and not noisy else 0
     jumps = 0.0 if noisy else state.jumps
-    return replace(state, history=history, exact=not noisy, suspect=False, value=value, tuned=tuned, jumps=jumps)
+    state = replace(state, history=history, exact=not noisy, suspect=False, contradiction=None)
+    return replace(state, value=value, tuned=tuned, jumps=jumps)
 
 
 def _beside(history: History, row: int, x: Vector, y: Vector) -> tuple[float, float]:
@@ -130,7 +146,8 @@ def _beside(history: History, row: int, x: Vector, y: Vector) -> tuple[float, fl
     rounding = LAST_DIGITS * np.abs(history.answers).max(axis=0)
     beyond = np.maximum(np.abs(y - history.answers[row]) - rounding, 0.0)
     moved = float(np.linalg.norm((x - history.points[row]) / history.sizes))
-    return float(np.sqrt(np.mean((beyond / history.units) ** 2))), _STEEPER * history.steepest(row) * moved
+    explained = _STEEPER * history.steepest(row) * moved + _HARDLY * float(np.sqrt(history.varied))
+    return float(np.sqrt(np.mean((beyond / history.units) ** 2))), explained
 
 
 def _surprised(state: RegionState, plan: TrialPlan, x: Vector, y: Vector, lower: bool) -> RegionState:
@@ -388,7 +405,7 @@ def _amount(history: History, variance: float) -> str:
     """Return a deviation in words: as it is where all entries have one unit, else as a share of what they vary by."""
     if (history.units == 1.0).all():
         return f"{np.sqrt(variance):.2g}"
-    return f"{np.sqrt(variance / max(history.varied, 1e-300)):.1%} of what it varies by"
+    return f"{np.sqrt(variance / max(history.varied, 1e-300)):.1%} of how much answers vary"
 
 
 def findings(state: RegionState) -> str:
@@ -410,7 +427,7 @@ def findings(state: RegionState) -> str:
         asked = "" if state.exact is None else ", as far as one query beside another tells"
         said.append(f"the followers repeat themselves{asked}")
     if state.wrong:
-        said.append(f"{counted(state.wrong, 'answer')} proved wrong when asked for once more, and replaced")
+        said.append(f"{counted(state.wrong, 'answer')} proved wrong by a second one just beside, which took its place")
     if not history.answers.std(axis=0).any():
         said.append("the answers did not move at all")
     ratio = float(history.sizes.max() / history.sizes.min())

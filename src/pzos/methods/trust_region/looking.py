@@ -44,8 +44,10 @@ _MIRRORED, _FURTHER, _DOUBLINGS = 0.3, 1.3, 4
 _ROUNDED = 0.1
 #: So many random points are tried for one that was not told.
 _TRIES = 20
-#: How far beside a point the followers are asked whether they repeat themselves, in trust radii.
-_BESIDE = 1e-5
+#: How far beside a point the followers are asked whether they repeat themselves, in trust radii: far enough to tell a
+#: slope as well. Simulators that jump at every scale show it there, but hardly ever at the second distance, which is in
+#: typical moves.
+_BESIDE, _NEXT_TO = 1e-5, 1e-9
 #: How far aside a search with hope begins, in trust radii.
 _NUDGE = 1e-3
 #: Values of F on the model that differ by less than this share are the same.
@@ -185,17 +187,22 @@ def survey(task: Task, state: RegionState, x: Vector) -> Vector:
     return anywhere(task, state) if state.knows(corner) else corner
 
 
-def beside(task: Task, state: RegionState, x: Vector) -> Vector:
+def beside(task: Task, state: RegionState, x: Vector, closest: bool) -> Vector:
     """Return a point so close to x that a continuous response can hardly tell them apart.
 
-    Not x itself, under noise either: what was taken for noise may be a simulator that jumps at every scale, of which
-    the answer there is known.
+    The ``closest`` is one that a simulator which jumps at every scale hardly tells apart either. Not x itself, of
+    which such a simulator's answer is known.
     """
     direction = task.keys.direction(state.step, 0, state.x.size, Role.PROBE)
     around = Region(x, state.radius, state.past.sizes, task.known.domain)
     direction = direction / float(np.abs(direction).max())
-    there = around.at(_BESIDE, direction)
-    return there if (there != x).any() else around.at(-_BESIDE, direction)  # out of a corner
+    shares = [min(_BESIDE, _NEXT_TO * state.scale / state.radius)] if closest else []
+    for share in (*shares, _BESIDE):  # the second where the first is lost in rounding
+        for way in (share, -share):  # the second out of a corner
+            there = around.at(way, direction)
+            if (there != x).any():
+                return there
+    return x
 
 
 # ---- directions never asked -----------------------------------------------------------------------------------------

@@ -198,7 +198,8 @@ class CompositeTrustRegion:
 
     def _asked_again(self, task: Task, state: RegionState, kind: Kind, x: Vector) -> TrialPlan:
         noise = kind is Kind.REPEAT and state.exact is False  # its level is what answers to one x differ by
-        return TrialPlan((x if noise else looking.beside(task, state, x),), (kind.purpose,), kind)
+        closest = kind is Kind.CHECK or state.contradiction is not None
+        return TrialPlan((x if noise else looking.beside(task, state, x, closest),), (kind.purpose,), kind)
 
     def _on_grid(self, task: Task, state: RegionState, model: ResponseModel, grid: Grid, query: Query) -> Query:
         """Return the query as a point of the grid; where the model's minimiser was meant, the best one on the model.

@@ -88,6 +88,14 @@ class Refusal(NamedTuple):
     away: float
 
 
+class Contradiction(NamedTuple):
+    """An answer beside the centre that differs from the one there by more than slopes account for."""
+
+    centre: Vector
+    x: Vector
+    y: Vector
+
+
 #: What is promised where nothing is: by the first query, a repeated one, a look far away.
 NO_MOVE = Move(np.zeros(0), _NAN, _NAN)
 
@@ -199,9 +207,10 @@ class RegionState:
 
     ``first`` is F at x0, ``early`` are answers that came before the one at x0; no trust radius is below ``floor``, and
     gains up to ``least_gain`` are none. ``exact`` is None until a query beside another showed whether the followers are
-    noisy; ``suspect`` asks for one. ``jumps`` is the variance within the steps in which answers move, ``blur`` what
-    contradictions among them showed; ``surprise`` is where an answer was off by ``miss``, and has to be asked for once
-    more; ``wrong`` counts those that were. ``plateaus`` says that an answer equal to the one before was right.
+    noisy; ``suspect`` asks for one, and for one closer by if it was a ``contradiction``. ``jumps`` is the variance
+    within the steps in which answers move, ``blur`` what contradictions among them showed; ``surprise`` is where an
+    answer was off by ``miss``, and has to be asked for once more; ``wrong`` counts those that were. ``plateaus`` says
+    that an answer equal to the one before was right.
     ``losses`` are trials that failed, ``flat`` answers that did not move, ``idle`` and ``quiet`` steps of little gain;
     ``settled`` says that the model promises nothing more. ``stride`` is how far the next stride may go, ``reach`` how
     far groups of decisions are moved. Before any trial has succeeded, ``lost`` are the size and the loss of the last
@@ -231,6 +240,7 @@ class RegionState:
     tuned: int = 0
     exact: bool | None = None
     suspect: bool = False
+    contradiction: Contradiction | None = None
     slack: float = 0.0
     jumps: float = 0.0
     blur: float = 0.0
