@@ -11,10 +11,10 @@ from pzos.base.types import LeaderValue, Vector, dot
 from pzos.methods.response_model.fit import Shape
 from pzos.methods.response_model.history import LAST_DIGITS, History
 from pzos.methods.solver import Task, Told
-from pzos.methods.trust_region import grouping, looking, striding
+from pzos.methods.trust_region import grouping, looking, striding, walking
+from pzos.methods.trust_region.contest import FEW_DECISIONS
 from pzos.methods.trust_region.elastic import ElasticMove
 from pzos.methods.trust_region.state import (
-    FEW_DECISIONS,
     NO_MOVE,
     Contradiction,
     Kind,
@@ -79,6 +79,8 @@ def judged(task: Task, state: RegionState, plan: TrialPlan, told: Told, points: 
     state = replace(state, jumps=0.0 if state.exact is False else max(history.jumpiness(), state.blur))
     before = state
     state = _judged_noisy(task, state, plan, told, points) if state.rough else _judged_exact(task, state, plan, told)
+    if plan.kind is Kind.WALK:
+        state = walking.told(task, state, *told[0])
     state = _gained(task, before, state, plan)
     if plan.group is not None:
         state = grouping.told(task, before, state, plan.group, *told[0])

@@ -16,8 +16,9 @@ from pzos.methods.response_model.history import Geometry
 from pzos.methods.response_model.response import ResponseModel
 from pzos.methods.solver import Task
 from pzos.methods.trust_region.answering import answering
+from pzos.methods.trust_region.contest import FEW_DECISIONS
 from pzos.methods.trust_region.descent import Objective
-from pzos.methods.trust_region.state import FEW_DECISIONS, RegionState, wide_model
+from pzos.methods.trust_region.state import RegionState, wide_model
 from pzos.methods.trust_region.subproblem import Move, Region, bounds_of, half_width, minimise, on_model
 
 #: The promise of known directions that an unknown one must outweigh, and how near it is asked, in trust radii.

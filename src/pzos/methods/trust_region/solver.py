@@ -25,8 +25,9 @@ from pzos.methods.response_model.fit import Shape
 from pzos.methods.response_model.history import first
 from pzos.methods.response_model.response import ResponseModel
 from pzos.methods.solver import Foresight, Outcome, Stop, Task, Told
-from pzos.methods.trust_region import grouping, looking, proposing, striding
+from pzos.methods.trust_region import grouping, looking, proposing, striding, walking
 from pzos.methods.trust_region.answering import in_between
+from pzos.methods.trust_region.contest import FEW_DECISIONS
 from pzos.methods.trust_region.gridded import (
     exhausted,
     grid_of,
@@ -38,7 +39,6 @@ from pzos.methods.trust_region.gridded import (
 from pzos.methods.trust_region.judging import findings, judged, moved_to
 from pzos.methods.trust_region.recalling import best_told, recalled
 from pzos.methods.trust_region.state import (
-    FEW_DECISIONS,
     NO_MOVE,
     Grouped,
     Kind,
@@ -174,10 +174,13 @@ class CompositeTrustRegion:
             return self._asked_again(task, state, Kind.REPEAT, state.x)
         if state.surprise is not None and beside:
             return self._asked_again(task, state, Kind.CHECK, state.surprise)
-        alone = rivals is None  # several at a time know the models already, and were not tried with strides
+        alone = rivals is None  # several at a time know the models already, and were not tried with walks and strides
+        walk = walking.walk(task, state, self.iterations) if alone and grid is None else None
+        if walk is not None and state.exact is None:  # the best answer is trusted, so first: do answers repeat?
+            return self._asked_again(task, state, Kind.REPEAT, state.x)
         rivals = self.rivals(task, state) if rivals is None else rivals
         model = rivals[state.shapes[0]]
-        query = self._query(task, state, model)
+        query = self._query(task, state, model) if walk is None else Query(Kind.WALK, walk.x, walk)
         if alone and grid is None and query.kind is Kind.TRIAL and striding.due(task, state):
             stride = striding.stride(task, state, model, self.iterations)
             query = query if stride is None else Query(Kind.STRIDE, stride.x, stride)
@@ -362,7 +365,7 @@ class CompositeTrustRegion:
         moved = retuned(
             task, replace(moved, step=state.step + 1, failed=0, priors=plan.priors or state.priors), self.points
         )
-        step = plan.kind in (Kind.TRIAL, Kind.STRIDE)
+        step = plan.kind in (Kind.TRIAL, Kind.STRIDE, Kind.WALK)
         extras = {"radius": state.radius, "predicted": plan.move.predicted, "probe": float(not step)}
         if step:
             extras["accepted"] = float(moved.x is not state.x)

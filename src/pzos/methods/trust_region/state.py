@@ -1,4 +1,4 @@
-"""State and plans of the composite trust region, and the contest of structures that decides what its model assumes."""
+"""State and plans of the composite trust region, and the models that follow from a state."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from pzos.methods.response_model.history import History, Scales, typical_units
 from pzos.methods.response_model.prior import LinearPrior
 from pzos.methods.response_model.response import ResponseModel
 from pzos.methods.solver import Task
+from pzos.methods.trust_region.contest import NO_CONTEST, Contest
 from pzos.methods.trust_region.subproblem import Move
 from pzos.problem.structure import Bounded, Declared, declared
 
@@ -29,16 +30,6 @@ _GRID_UP_TO = 21
 _REFIT = 1.25
 _SKETCH = 48
 _PATIENCE = 4
-_DISCOUNT = 0.7
-#: By how much a rival must predict better than the favourite to lead; and a structure, where none is declared, while
-#: directions of up to so many decisions are unknown: what it says of them, however rough, is more than nothing.
-_MARGIN, _EARLY_MARGIN, _MOST_EARLY = 2.5, 1.0, 20
-_TRAILING_AFTER = 6
-#: Up to so many decisions looks far away are likely to find what there is, and every direction is soon asked.
-FEW_DECISIONS = 6
-#: For so many answers an open contest is led by whatever predicts best.
-_OPEN_FOR = 4
-_ROUNDS = 15
 #: So many times as many answers as entries are clearly more.
 _CLEARLY_MORE = 1.5
 #: A bound is where so many answers are alike to this share of their range, or to this one with none up to the next.
@@ -70,6 +61,7 @@ class Kind(Enum):
     PROBE = "a direction the model knows least about"
     EXPLORE = "a direction that was never asked"
     SURVEY = "a corner of the region: under noise only far points tell slopes"
+    WALK = "from the best answer down the slope of f alone: between jumps answers stay as they are"
     LOOK = "far away, where F may be lower still"
     GROUP = "many decisions moved together"
     CHECK = "a surprising answer once more: was it right?"
@@ -78,7 +70,7 @@ class Kind(Enum):
     @property
     def purpose(self) -> Purpose:
         """Return what the study counts such a query as."""
-        return Purpose.TRIAL if self in (Kind.START, Kind.TRIAL, Kind.STRIDE) else Purpose.PROBE
+        return Purpose.TRIAL if self in (Kind.START, Kind.TRIAL, Kind.STRIDE, Kind.WALK) else Purpose.PROBE
 
 
 class Refusal(NamedTuple):
@@ -94,6 +86,21 @@ class Contradiction(NamedTuple):
     centre: Vector
     x: Vector
     y: Vector
+
+
+class Walk(NamedTuple):
+    """How far the next walk may move each decision (None: none was made), and from which step it is due.
+
+    ``failed`` says that one failed since all decisions moved and gained, ``row`` how many in a row gained nothing.
+    """
+
+    lengths: Vector | None = None
+    failed: bool = False
+    row: int = 0
+    turn: int = 0
+
+
+_NO_WALK = Walk()
 
 
 #: What is promised where nothing is: by the first query, a repeated one, a look far away.
@@ -139,68 +146,6 @@ class TrialPlan(Plan):
     group: Grouped | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Contest:
-    """Structures compete by predicting the next answer, before it is seen; the best predictor makes the next step.
-
-    A declared structure starts as favourite and is left only for a rival that predicts clearly better, so a wrong
-    declaration costs a few queries. With nothing declared the favourite is "no structure", and a structure that shows
-    in the answers is found after two or three of them. ``scores`` are discounted sums of log relative prediction
-    errors, one per shape; lower is better, infinite is out.
-
-    Until as many answers as there are ``decisions`` were compared, what leads decides what directions nobody has asked
-    are taken to do: then a smaller margin is enough, unless they are so few that all are soon asked.
-
-    ``open`` says that the first trial failed. Without structure the next one would go where no answer has told of a
-    loss yet, and may end where nothing moves any more: own effects lead, then for a while whatever predicts best.
-    """
-
-    shapes: tuple[Shape, ...]
-    favourite: Shape
-    scores: tuple[float, ...]
-    rounds: int = 0
-    open: bool = False
-    decisions: int = 0
-
-    def opened(self) -> Contest:
-        """Return the contest after a first trial that failed; a declared structure still leads."""
-        return replace(self, open=self.favourite is Shape.FREE and len(self.shapes) > 1)
-
-    @property
-    def winner(self) -> Shape:
-        """Return the favourite unless a rival predicts better by the margin, or the contest is open."""
-        best = self.shapes[int(np.argmin(self.scores))]
-        if self.open and self.rounds < _OPEN_FOR:
-            return best if self.rounds else Shape.OWN
-        unknown = FEW_DECISIONS < self.decisions <= _MOST_EARLY and self.rounds < self.decisions
-        lead = self.scores[self.shapes.index(self.favourite)] - min(self.scores)
-        early = unknown and self.favourite is Shape.FREE
-        return best if lead > (_EARLY_MARGIN if early else _MARGIN) else self.favourite
-
-    @property
-    def running(self) -> tuple[Shape, ...]:
-        """Return the shapes still compared: all at first, then those not far behind, in the end winner and none."""
-        if self.rounds >= _ROUNDS:
-            return tuple(dict.fromkeys((self.winner, Shape.FREE)))
-        limit = min(self.scores) + (_MARGIN if self.rounds >= _TRAILING_AFTER else np.inf)
-        close = (shape for shape, score in zip(self.shapes, self.scores, strict=True) if score <= limit)
-        return tuple(dict.fromkeys((self.winner, *close, Shape.FREE)))
-
-    def observe(self, errors: Mapping[Shape, float]) -> Contest:
-        """Return the contest after one more answer; ``errors`` are relative to the change of the answer."""
-        if len(errors) < 2:
-            return self
-        scores = tuple(
-            _DISCOUNT * score + float(np.log(errors[shape] + 1e-9)) if shape in errors else np.inf
-            for shape, score in zip(self.shapes, self.scores, strict=True)
-        )
-        return replace(self, scores=scores, rounds=self.rounds + 1)
-
-
-#: Without rivals there is nothing to find out.
-_NO_CONTEST = Contest((Shape.FREE,), Shape.FREE, (0.0,))
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class RegionState:
     """Everything told so far and what was concluded from it; ``x`` is the centre, the best point known.
@@ -212,12 +157,12 @@ class RegionState:
     answer was off by ``miss``, and has to be asked for once more; ``wrong`` counts those that were. ``plateaus`` says
     that an answer equal to the one before was right.
     ``losses`` are trials that failed, ``flat`` answers that did not move, ``idle`` and ``quiet`` steps of little gain;
-    ``settled`` says that the model promises nothing more. ``stride`` is how far the next stride may go, ``reach`` how
-    far groups of decisions are moved. Before any trial has succeeded, ``lost`` are the size and the loss of the last
-    one, ``mistaken`` says that the first lost far more than f alone promised, and ``sloped`` that slopes nobody has
-    asked for are to blame, not the size. A trial that succeeds on a model which knows every direction makes it
-    ``reliable``. Where answers without structure are taken on a scale of their own (``curving``), ``uncurved`` are the
-    scales of the process for answers as they are.
+    ``settled`` says that the model promises nothing more. ``stride`` is how far the next stride may go, ``walk`` what
+    is to be known for the next walk, ``reach`` how far groups of decisions are moved. Before any trial has succeeded,
+    ``lost`` are the size and the loss of the last one, ``mistaken`` says that the first lost far more than f alone
+    promised, and ``sloped`` that slopes nobody has asked for are to blame, not the size. A trial that succeeds on a
+    model which knows every direction makes it ``reliable``. Where answers without structure are taken on a scale of
+    their own (``curving``), ``uncurved`` are the scales of the process for answers as they are.
     """
 
     x: Vector
@@ -232,7 +177,7 @@ class RegionState:
     floor: float = 0.0
     least_gain: float = 0.0
     # what is known of the response
-    contest: Contest = _NO_CONTEST
+    contest: Contest = NO_CONTEST
     scales: Mapping[Shape, tuple[Scales, ...]] = field(default_factory=dict)
     priors: Mapping[Shape, LinearPrior] = field(default_factory=dict)
     curving: Curving | None = None
@@ -261,6 +206,7 @@ class RegionState:
     succeeded: bool = False
     reliable: bool = False
     stride: float = 0.0
+    walk: Walk = _NO_WALK
     lost: tuple[float, float] = (_NAN, _NAN)
     sloped: bool = False
     mistaken: bool = False
@@ -413,7 +359,7 @@ def opening_contest(task: Task, size: int) -> Contest:
     """Let every structure that fits the dimensions compete, the declared one as favourite."""
     found = checked_structure(task, size)
     if size != task.known.dimension:
-        return _NO_CONTEST
+        return NO_CONTEST
     favourite = Shape.FREE
     if found.own_effect:
         favourite = Shape.OWN if found.conserved is None else Shape.CONSERVING
