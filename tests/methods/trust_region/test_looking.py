@@ -12,7 +12,7 @@ from pzos.base.errors import InvalidInput
 from pzos.base.keys import Keys
 from pzos.methods.response_model.history import History, first
 from pzos.methods.solver import Stop, Task
-from pzos.methods.trust_region.looking import anywhere, beside, explore, far_look, first_scale, survey
+from pzos.methods.trust_region.looking import anywhere, beside, explore, far_look, first_scale, looks_far, survey
 from pzos.methods.trust_region.solver import CompositeTrustRegion
 from pzos.methods.trust_region.state import RegionState, models
 from pzos.testing import play
@@ -286,3 +286,22 @@ def test_the_closest_point_beside_another_is_another(corner, size):
     far = beside(task, state, start, closest=False)
     assert 0.0 < np.abs(near - start).max() <= np.abs(far - start).max() <= 1e-4
     assert (near <= box.upper).all()
+
+
+def idle_state(n, losses):
+    """Return a state that has been idle for long, in a box of n decisions."""
+    leader = pzos.leader_from_functions(lambda x, y: float(y @ y), lambda x, y: 0.0 * x, lambda x, y: 2.0 * y)
+    problem = pzos.Problem(leader, lambda x: x[:1], np.zeros(n), pzos.Box(-1.0, 1.0))
+    history = first(np.zeros(n), np.zeros(1))
+    for point in np.random.default_rng(0).uniform(-1.0, 1.0, (20, n)):
+        history = history.append(point, point[:1])
+    return Task(problem.known(), Keys(0)), RegionState(np.zeros(n), 0.0, history=history, losses=losses)
+
+
+@pytest.mark.parametrize(
+    ("n", "losses", "looks"), [(8, 0, 20), (8, 1, 20), (8, 2, 48), (4, 0, 48)], ids=["gains", "once", "stuck", "few"]
+)
+def test_of_many_decisions_most_late_queries_look_far_only_where_local_steps_keep_failing(n, losses, looks):
+    task, state = idle_state(n, losses)
+    late = 28 + min(8, n)
+    assert sum(looks_far(task, replace(state, idle=late + k)) for k in range(60)) == looks

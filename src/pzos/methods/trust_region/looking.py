@@ -55,6 +55,8 @@ _NUDGE = 1e-3
 _ALIKE = 1e-10
 #: Idle steps before looks far away begin, how many at a time, and how many points are compared for one.
 _IDLE, _LOOKS, _CANDIDATES = 8, 4, 3000
+#: Local steps are stuck after so many failures in a row.
+_STUCK_AFTER = 2
 #: Of more decisions than a few random points are all bad: looks go down the model to an optimum, from so many of the
 #: best far away and as many around the centre, with so many iterations; of a few decisions, or in sets that are no
 #: boxes, from the best one.
@@ -353,7 +355,8 @@ def looks_far(task: Task, state: RegionState) -> bool:
     """Tell whether it is the turn of looks far away: after some idle steps, in turns with local ones.
 
     Later and fewer at first where no bounds say how far is far; with few answers only where the model promises nothing
-    nearby; none where too many queries had no answer.
+    nearby; none where too many queries had no answer. In the end most queries are looks, but of more than a few
+    decisions only where local steps keep failing.
     """
     n = state.x.size
     if n > _MANY_DECISIONS or not state.unstructured or state.often_refused:
@@ -363,7 +366,12 @@ def looks_far(task: Task, state: RegionState) -> bool:
     bounds = bounds_of(task.known.domain, n)
     bounded = bounds is None or bool(np.isfinite(bounds[1] - bounds[0]).all())
     idle = state.idle - min(_IDLE, n) * (1 if bounded else 2)
-    looks, local = (_LOOKS, 1) if idle >= 4 * _LOOKS else (_LOOKS, _LOOKS) if bounded else (_LOOKS // 2, 2 * _LOOKS)
+    if idle < 4 * _LOOKS:
+        looks, local = (_LOOKS, _LOOKS) if bounded else (_LOOKS // 2, 2 * _LOOKS)
+    elif n > FEW_DECISIONS and state.losses < _STUCK_AFTER:  # local steps still find something, which looks hardly do
+        looks, local = _LOOKS // 2, _LOOKS
+    else:
+        looks, local = _LOOKS, 1
     return idle >= 0 and idle % (looks + local) < looks
 
 
