@@ -78,7 +78,7 @@ def test_an_exact_follower_is_never_asked_a_known_x(seed):
     assert "repeat themselves" in result.explanation
 
 
-@pytest.mark.parametrize("seed", [0, 2, 3])
+@pytest.mark.parametrize("seed", [0, 2, 4])
 def test_a_surprise_of_a_simulator_that_jumps_at_every_scale_is_asked_for_beside(seed):
     """Its answer repeats itself, though for all that one query beside another tells it is noisy."""
     task = Task(pzos.Problem(cost(), smooth, np.full(4, 2.0), pzos.Box(-3.0, 3.0)).known(), Keys(seed))
@@ -110,6 +110,21 @@ def test_a_simulator_that_is_rough_but_repeats_itself_is_not_taken_for_noisy(see
     assert "noisy" not in result.explanation
     assert "drift" not in result.explanation
     assert result.value == cost().value(result.x, rough(result.x)) == result.best_value
+    assert len({x.tobytes() for x in follower.asked}) == len(follower.asked)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_start_on_the_edge_of_a_jump_is_no_noise(seed):
+    """Whole numbers as x0, where whole units are counted: beside x0, however near, some answers are others."""
+    goal = np.random.default_rng(seed).uniform(0.0, 5.0, 4)
+    leader = pzos.leader_from_functions(
+        lambda x, y: float((y - goal) @ (y - goal)), lambda x, y: 0.0 * x, lambda x, y: 2.0 * (y - goal)
+    )
+    follower = Counted(np.floor)
+    problem = pzos.Problem(leader, follower, np.full(4, 2.0), pzos.Box(0.0, 5.0))
+    result = pzos.solve(problem, queries=60, seed=seed, progress=False, certificate=False)
+    assert "noisy" not in result.explanation
+    assert result.value == leader.value(result.x, np.floor(result.x))
     assert len({x.tobytes() for x in follower.asked}) == len(follower.asked)
 
 

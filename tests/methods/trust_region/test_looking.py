@@ -198,7 +198,7 @@ def test_spare_queries_look_far_away_and_find_the_deeper_well():
 
 def test_once_little_is_promised_the_decision_that_came_furthest_is_carried_on_to_its_bound_alone():
     problem = tracked(6, 7, pzos.Box(-9.0, 9.0))
-    _, asked, records = play(problem, CompositeTrustRegion(), steps=14, seed=0)
+    _, asked, records = play(problem, CompositeTrustRegion(), steps=18, seed=0)
     first = next(k for k, query in enumerate(asked) if np.abs(query.x).max() == 9.0)
     best = asked[int(np.argmin([record.value for record in records[:first]]))].x
     came = best - problem.x0
@@ -288,20 +288,24 @@ def test_the_closest_point_beside_another_is_another(corner, size):
     assert (near <= box.upper).all()
 
 
-def idle_state(n, losses):
+def idle_state(n, losses, stalled):
     """Return a state that has been idle for long, in a box of n decisions."""
     leader = pzos.leader_from_functions(lambda x, y: float(y @ y), lambda x, y: 0.0 * x, lambda x, y: 2.0 * y)
     problem = pzos.Problem(leader, lambda x: x[:1], np.zeros(n), pzos.Box(-1.0, 1.0))
     history = first(np.zeros(n), np.zeros(1))
     for point in np.random.default_rng(0).uniform(-1.0, 1.0, (20, n)):
         history = history.append(point, point[:1])
-    return Task(problem.known(), Keys(0)), RegionState(np.zeros(n), 0.0, history=history, losses=losses)
+    return Task(problem.known(), Keys(0)), RegionState(
+        np.zeros(n), 0.0, history=history, losses=losses, stalled=stalled
+    )
 
 
 @pytest.mark.parametrize(
-    ("n", "losses", "looks"), [(8, 0, 20), (8, 1, 20), (8, 2, 48), (4, 0, 48)], ids=["gains", "once", "stuck", "few"]
+    ("n", "losses", "stalled", "looks"),
+    [(8, 0, 0, 20), (8, 1, 11, 20), (8, 2, 2, 48), (8, 0, 12, 48), (4, 0, 0, 48)],
+    ids=["gains", "once", "stuck", "nothing left", "few"],
 )
-def test_of_many_decisions_most_late_queries_look_far_only_where_local_steps_keep_failing(n, losses, looks):
-    task, state = idle_state(n, losses)
+def test_of_many_decisions_most_late_queries_look_far_only_where_local_steps_keep_failing(n, losses, stalled, looks):
+    task, state = idle_state(n, losses, stalled)
     late = 28 + min(8, n)
     assert sum(looks_far(task, replace(state, idle=late + k)) for k in range(60)) == looks

@@ -11,7 +11,7 @@ import pzos
 from pzos.base.keys import Keys
 from pzos.methods.response_model.history import first
 from pzos.methods.solver import Task
-from pzos.methods.trust_region.state import RegionState, Walk
+from pzos.methods.trust_region.state import Refusal, RegionState, Walk
 from pzos.methods.trust_region.walking import told, walk
 
 BOX = pzos.Box(-2.0, 2.0)
@@ -55,8 +55,9 @@ def test_a_walk_goes_from_the_best_answer_down_the_slope_of_f_alone():
         {"walk": Walk(np.full(2, 0.1), True, 1, 11)},
         {"lowest": None},
         {"lowest": (np.full(2, 7.0), 0.0)},
+        {"refused": (Refusal(np.full(2, 2.0), 3.0),)},
     ],
-    ids=["no jumps", "noise", "too early", "not its turn", "nothing told", "forgotten"],
+    ids=["no jumps", "noise", "too early", "not its turn", "nothing told", "forgotten", "no answer somewhere"],
 )
 def test_it_is_the_turn_of_a_walk_only_between_jumps_that_repeat_themselves(changes):
     assert walk(task(), jumped(**changes), iterations=16) is None
@@ -70,6 +71,30 @@ def test_no_walk_where_answers_move_between_their_jumps():
 def test_no_walk_where_decisions_share_a_sum():
     shares = pzos.Simplex(1.0)
     assert walk(task(x0=np.full(2, 0.5), domain=shares), jumped(), iterations=16) is None
+
+
+def test_no_walk_that_promises_next_to_nothing():
+    assert walk(task(), jumped(), iterations=16, least=1.0) is None
+
+
+def test_walks_into_where_followers_do_not_answer_end_no_run():
+    """A border that walks know nothing of; without them no run ended early here."""
+    draw = np.random.default_rng(4)
+    slopes, worth = draw.standard_normal((5, 5)), draw.random(5)
+
+    def follower(x):
+        if x.max() > 2.0:
+            raise RuntimeError("no answer")
+        return np.floor(3.0 * slopes @ x)
+
+    leader = pzos.leader_from_functions(
+        lambda x, y: float(-worth @ x + 0.02 * y @ y), lambda x, y: -worth, lambda x, y: 0.04 * y
+    )
+    problem = pzos.Problem(leader, follower, np.ones(5), pzos.Box(0.0, 4.0))
+    lenient = pzos.Tolerance(policy="drop", attempts=1, failure_rate=0.95)
+    for seed in range(4):
+        result = pzos.solve(problem, queries=80, seed=seed, tolerance=lenient, progress=False, certificate=False)
+        assert result.stop is pzos.Stop.QUERIES
 
 
 def test_no_walk_under_constraints_on_outcomes():

@@ -75,7 +75,8 @@ def judged(task: Task, state: RegionState, plan: TrialPlan, told: Told, points: 
     unmoved = bool((y == history.answers[state.centre]).all()) and state.surprise is None
     for x, y in told:
         history = history.append(x, y)
-    state = replace(state, history=history, suspect=False, flat=state.flat + 1 if unmoved else 0)
+    pending = state.contradiction is not None
+    state = replace(state, history=history, suspect=pending, flat=state.flat + 1 if unmoved else 0)
     state = replace(state, jumps=0.0 if state.exact is False else max(history.jumpiness(), state.blur))
     before = state
     state = _judged_noisy(task, state, plan, told, points) if state.rough else _judged_exact(task, state, plan, told)
@@ -125,13 +126,14 @@ def _repeated(task: Task, state: RegionState, x: Vector, y: Vector) -> RegionSta
     """Conclude from a query at the centre, or just beside it, whether the followers are noisy.
 
     Beside it an answer may change by what slopes like those seen so far account for. What changes by far more is
-    noise, or a simulator that jumps at every scale: that is asked as close by as can be. What is noise there as well
-    counts as one more answer at the centre.
+    noise, or a simulator that jumps at every scale, or the centre is at the edge of a jump: so the next query is next
+    to the one beside. What is noise there as well counts as one more answer at the centre.
     """
     history, first = state.past, state.contradiction
-    change, explained = _beside(history, state.centre, x, y)
+    point, answer = (history.points[state.centre], history.answers[state.centre]) if first is None else first[1:]
+    change, explained = _beside(history, state.centre, (point, answer), (x, y))
     if state.exact is None and first is None and change > explained:
-        return replace(state, contradiction=Contradiction(state.x, x, y))
+        return replace(state, suspect=True, contradiction=Contradiction(state.x, x, y))
     noisy = state.exact is False or change > explained
     if first is not None:
         history = history.append(first.centre if noisy else first.x, first.y)
@@ -143,11 +145,14 @@ def _repeated(task: Task, state: RegionState, x: Vector, y: Vector) -> RegionSta
     return replace(state, value=value, tuned=tuned, jumps=jumps)
 
 
-def _beside(history: History, row: int, x: Vector, y: Vector) -> tuple[float, float]:
-    """Return by how much an answer, beyond rounding, differs from the one in a row, and by how much slopes let it."""
+def _beside(
+    history: History, row: int, here: tuple[Vector, Vector], beside: tuple[Vector, Vector]
+) -> tuple[float, float]:
+    """Return by how much an answer beside another differs from it, and by how much slopes around a row let it."""
+    (x, y), (near, seen) = here, beside
     rounding = LAST_DIGITS * np.abs(history.answers).max(axis=0)
-    beyond = np.maximum(np.abs(y - history.answers[row]) - rounding, 0.0)
-    moved = float(np.linalg.norm((x - history.points[row]) / history.sizes))
+    beyond = np.maximum(np.abs(seen - y) - rounding, 0.0)
+    moved = float(np.linalg.norm((near - x) / history.sizes))
     explained = _STEEPER * history.steepest(row) * moved + _HARDLY * float(np.sqrt(history.varied))
     return float(np.sqrt(np.mean((beyond / history.units) ** 2))), explained
 
@@ -185,7 +190,7 @@ def _checked(task: Task, state: RegionState, x: Vector, y: Vector) -> RegionStat
     if row is None:
         return replace(state, plateaus=state.plateaus or state.miss == 0.0)
     # Beside an answer equal to the one before, a right one may differ by what slopes account for.
-    change, explained = _beside(history, row, x, y)
+    change, explained = _beside(history, row, (history.points[row], history.answers[row]), (x, y))
     least = explained if state.miss == 0.0 else _AGREES * state.miss
     if change <= least:
         # Where nothing moves noise may rest as well: only a surprise that was right says that answers repeat.

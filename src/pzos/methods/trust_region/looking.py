@@ -18,7 +18,7 @@ from pzos.methods.solver import Task
 from pzos.methods.trust_region.answering import answering
 from pzos.methods.trust_region.contest import FEW_DECISIONS
 from pzos.methods.trust_region.descent import Objective
-from pzos.methods.trust_region.state import RegionState, wide_model
+from pzos.methods.trust_region.state import Contradiction, RegionState, wide_model
 from pzos.methods.trust_region.subproblem import Move, Region, bounds_of, half_width, minimise, on_model
 
 #: The promise of known directions that an unknown one must outweigh, and how near it is asked, in trust radii.
@@ -48,15 +48,15 @@ _TRIES = 20
 #: How far beside a point the followers are asked whether they repeat themselves, in trust radii: far enough to tell a
 #: slope as well. Simulators that jump at every scale show it there, but hardly ever at the second distance, which is in
 #: typical moves.
-_BESIDE, _NEXT_TO = 1e-5, 1e-9
+_BESIDE, _NEXT_TO, _HALF = 1e-5, 1e-9, 0.5
 #: How far aside a search with hope begins, in trust radii.
 _NUDGE = 1e-3
 #: Values of F on the model that differ by less than this share are the same.
 _ALIKE = 1e-10
 #: Idle steps before looks far away begin, how many at a time, and how many points are compared for one.
 _IDLE, _LOOKS, _CANDIDATES = 8, 4, 3000
-#: Local steps are stuck after so many failures in a row.
-_STUCK_AFTER = 2
+#: Local steps are stuck after so many failures in a row, or if so many queries gained nothing.
+_STUCK_AFTER, _STALLED = 2, 12
 #: Of more decisions than a few random points are all bad: looks go down the model to an optimum, from so many of the
 #: best far away and as many around the centre, with so many iterations; of a few decisions, or in sets that are no
 #: boxes, from the best one.
@@ -206,6 +206,19 @@ def beside(task: Task, state: RegionState, x: Vector, closest: bool) -> Vector:
             if (there != x).any():
                 return there
     return x
+
+
+def next_to(task: Task, state: RegionState, first: Contradiction) -> Vector:
+    """Return a point next to the one beside the centre, towards the centre, which may be at the edge of a jump itself.
+
+    So the two are on the same side of it, in whatever decisions it is.
+    """
+    share = min(_NEXT_TO * state.scale / (_BESIDE * state.radius), _HALF)
+    for part in (share, _HALF):  # the second where the first is lost in rounding
+        there = task.known.domain.project(first.x + part * (first.centre - first.x))
+        if (there != first.x).any():
+            return there
+    return first.x
 
 
 # ---- directions never asked -----------------------------------------------------------------------------------------
@@ -368,7 +381,8 @@ def looks_far(task: Task, state: RegionState) -> bool:
     idle = state.idle - min(_IDLE, n) * (1 if bounded else 2)
     if idle < 4 * _LOOKS:
         looks, local = (_LOOKS, _LOOKS) if bounded else (_LOOKS // 2, 2 * _LOOKS)
-    elif n > FEW_DECISIONS and state.losses < _STUCK_AFTER:  # local steps still find something, which looks hardly do
+    elif n > FEW_DECISIONS and state.losses < _STUCK_AFTER and state.stalled < _STALLED:
+        # Local steps still find something, which looks hardly do.
         looks, local = _LOOKS // 2, _LOOKS
     else:
         looks, local = _LOOKS, 1

@@ -74,8 +74,9 @@ _ON_A_LINE = 0.01
 #: Quiet steps after which the method ends, and so many more for each direction, up to as many directions.
 _QUIET, _QUIET_PER_DIRECTION = 20, 20
 _CERTIFIED_SHARE = 0.01
-#: By how many times what jumps make of F the best answer may be lower than the one where the search stands.
-_BELIEVED = 20.0
+#: By how many times what jumps make of F the best answer may be lower than the one where the search stands; a wrong
+#: answer that is lower by no more than this share of what was gained would do no harm.
+_BELIEVED, _HARMLESS = 20.0, 1e-3
 #: How many trust radii from the best known point the model is believed where no query will tell.
 _REGIONS = 4
 _POSITIVE = positive("or leave it out").or_none()
@@ -175,7 +176,7 @@ class CompositeTrustRegion:
         if state.surprise is not None and beside:
             return self._asked_again(task, state, Kind.CHECK, state.surprise)
         alone = rivals is None  # several at a time know the models already, and were not tried with walks and strides
-        walk = walking.walk(task, state, self.iterations) if alone and grid is None else None
+        walk = walking.walk(task, state, self.iterations, negligible(state)) if alone and grid is None else None
         if walk is not None and state.exact is None:  # the best answer is trusted, so first: do answers repeat?
             return self._asked_again(task, state, Kind.REPEAT, state.x)
         rivals = self.rivals(task, state) if rivals is None else rivals
@@ -201,8 +202,11 @@ class CompositeTrustRegion:
 
     def _asked_again(self, task: Task, state: RegionState, kind: Kind, x: Vector) -> TrialPlan:
         noise = kind is Kind.REPEAT and state.exact is False  # its level is what answers to one x differ by
-        closest = kind is Kind.CHECK or state.contradiction is not None
-        return TrialPlan((x if noise else looking.beside(task, state, x, closest),), (kind.purpose,), kind)
+        if kind is Kind.REPEAT and state.contradiction is not None and not noise:
+            point = looking.next_to(task, state, state.contradiction)
+        else:
+            point = x if noise else looking.beside(task, state, x, closest=kind is Kind.CHECK)
+        return TrialPlan((point,), (kind.purpose,), kind)
 
     def _on_grid(self, task: Task, state: RegionState, model: ResponseModel, grid: Grid, query: Query) -> Query:
         """Return the query as a point of the grid; where the model's minimiser was meant, the best one on the model.
@@ -352,6 +356,8 @@ class CompositeTrustRegion:
             state = state.refusing(plan.points[0], plan.kind)
             if plan.kind is Kind.LOOK:  # nothing is wrong nearby: look elsewhere
                 failed = replace(state, step=state.step + 1, looks=state.looks + 1, idle=state.idle + 1)
+            elif plan.kind is Kind.WALK:  # nor in the trust region: there are no more walks
+                failed = replace(state, step=state.step + 1, failed=state.failed + 1)
             else:
                 radius = max(0.5 * state.radius, min(state.radius, state.floor))
                 failed = replace(state, step=state.step + 1, radius=radius, failed=state.failed + 1)
@@ -413,7 +419,8 @@ class CompositeTrustRegion:
         answered = task.known.leader.value(state.x, state.past.answers[state.centre])
         repeats = state.exact is True or grid_of(task, self.resolution) is not None
         gain = task.known.sign * (answered - state.lowest[1])
-        return state.lowest if repeats and gain <= _BELIEVED * state.slack else (state.x, answered)
+        explained = max(_BELIEVED * state.slack, _HARMLESS * abs(state.first - answered))
+        return state.lowest if repeats and gain <= explained else (state.x, answered)
 
     def informed(self, task: Task, state: RegionState, answers: Told) -> RegionState:
         """Take answers from elsewhere into the history, and move to the lowest F among them if it is lower."""

@@ -34,13 +34,14 @@ _SHORTER, _LONGER = 0.5, 1.4
 _SOON, _WAITS = 2, (3, 5)
 
 
-def walk(task: Task, state: RegionState, iterations: int) -> Move | None:
-    """Return the next walk if one is due; None where f alone promises nothing, or leads to a point that is known.
+def walk(task: Task, state: RegionState, iterations: int, least: float = 0.0) -> Move | None:
+    """Return the next walk if one is due; None where f alone promises no more than ``least``, or where x is known.
 
     In a box, where answers jump, repeat themselves as far as is known, and rest around the best one. Not under
-    constraints on outcomes, where the lowest f is not what is looked for.
+    constraints on outcomes, where the lowest f is not what is looked for, nor once a query had no answer: walks know
+    nothing of where the followers answer.
     """
-    plain = task.known.outcomes is None and bounds_of(task.known.domain, state.x.size) is not None
+    plain = task.known.outcomes is None and bounds_of(task.known.domain, state.x.size) is not None and not state.refused
     jumps = plain and state.jumps > 0.0 and state.exact is not False
     if not jumps or state.step < max(state.walk.turn, _FOR_EACH * state.x.size):
         return None
@@ -53,7 +54,7 @@ def walk(task: Task, state: RegionState, iterations: int) -> Move | None:
         moving = task.keys.generator(Role.PROBE, state.step).random(start.size) < _MOVES
         objective = _of_some(objective, start, moving)
     move = minimise(objective, Region(start, 1.0, _lengths(state), task.known.domain), iterations)
-    return move if move.predicted > 0.0 and not state.knows(move.x) else None
+    return move if move.predicted > least and not state.knows(move.x) else None
 
 
 def told(task: Task, state: RegionState, x: Vector, y: Vector) -> RegionState:
