@@ -318,7 +318,7 @@ class CompositeTrustRegion:
             return self._as_few(task, state, moved, plan, answers), outcome
         told = [(x, y) for x, y in zip(plan.points, answers, strict=True) if y is not None]
         moved, outcome = self.concluded(task, state, of_kind(TrialPlan, plan), told)
-        return _noting(task, moved, told, anew=moved.wrong > state.wrong), outcome
+        return _noting(task, moved, told, anew=_disproved(state, moved)), outcome
 
     @one_blas_thread()
     def take(self, task: Task, state: RegionState, plan: Plan, answer: Vector | None) -> tuple[RegionState, Outcome]:
@@ -327,7 +327,7 @@ class CompositeTrustRegion:
         if not plan.second or state.few is None:
             taken, outcome = proposing.taken(self, task, state, plan, answer)
             told = [] if answer is None else [(plan.points[0], answer)]
-            return _noting(task, taken, told, anew=taken.wrong > state.wrong), outcome
+            return _noting(task, taken, told, anew=_disproved(state, taken)), outcome
         few, outcome = proposing.taken(self._few, task, state.few, plan, answer)
         moved = state if answer is None else self.informed(task, state, [(plan.points[0], answer)])
         if moved.x is not state.x:  # lower than all that was found here: go on there, as far as they would
@@ -483,6 +483,13 @@ class Query(NamedTuple):
     point: Vector
     move: Move = NO_MOVE
     group: Grouped | None = None
+
+
+def _disproved(before: RegionState, after: RegionState) -> bool:
+    """Tell whether the best answer was the one that has just proved wrong."""
+    if after.wrong == before.wrong or before.surprise is None or before.lowest is None:
+        return False
+    return np.array_equal(before.lowest[0], before.surprise)
 
 
 def _noting(task: Task, state: RegionState, told: Told, *, anew: bool = False) -> RegionState:
