@@ -130,8 +130,7 @@ def _repeated(task: Task, state: RegionState, x: Vector, y: Vector) -> RegionSta
     to the one beside. What is noise there as well counts as one more answer at the centre.
     """
     history, first = state.past, state.contradiction
-    point, answer = (history.points[state.centre], history.answers[state.centre]) if first is None else first[1:]
-    change, explained = _beside(history, state.centre, (point, answer), (x, y))
+    change, explained = _beside(history, state.centre, x, y, first)
     if state.exact is None and first is None and change > explained:
         return replace(state, suspect=True, contradiction=Contradiction(state.x, x, y))
     noisy = state.exact is False or change > explained
@@ -146,13 +145,16 @@ def _repeated(task: Task, state: RegionState, x: Vector, y: Vector) -> RegionSta
 
 
 def _beside(
-    history: History, row: int, here: tuple[Vector, Vector], beside: tuple[Vector, Vector]
+    history: History, row: int, x: Vector, y: Vector, first: Contradiction | None = None
 ) -> tuple[float, float]:
-    """Return by how much an answer beside another differs from it, and by how much slopes around a row let it."""
-    (x, y), (near, seen) = here, beside
+    """Return by how much an answer, beyond rounding, differs from the one in a row, and by how much slopes let it.
+
+    With a ``first`` one beside that row, it is compared with that.
+    """
+    near, known = (history.points[row], history.answers[row]) if first is None else (first.x, first.y)
     rounding = LAST_DIGITS * np.abs(history.answers).max(axis=0)
-    beyond = np.maximum(np.abs(seen - y) - rounding, 0.0)
-    moved = float(np.linalg.norm((near - x) / history.sizes))
+    beyond = np.maximum(np.abs(y - known) - rounding, 0.0)
+    moved = float(np.linalg.norm((x - near) / history.sizes))
     explained = _STEEPER * history.steepest(row) * moved + _HARDLY * float(np.sqrt(history.varied))
     return float(np.sqrt(np.mean((beyond / history.units) ** 2))), explained
 
@@ -190,7 +192,7 @@ def _checked(task: Task, state: RegionState, x: Vector, y: Vector) -> RegionStat
     if row is None:
         return replace(state, plateaus=state.plateaus or state.miss == 0.0)
     # Beside an answer equal to the one before, a right one may differ by what slopes account for.
-    change, explained = _beside(history, row, (history.points[row], history.answers[row]), (x, y))
+    change, explained = _beside(history, row, x, y)
     least = explained if state.miss == 0.0 else _AGREES * state.miss
     if change <= least:
         # Where nothing moves noise may rest as well: only a surprise that was right says that answers repeat.

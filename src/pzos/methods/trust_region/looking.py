@@ -48,7 +48,7 @@ _TRIES = 20
 #: How far beside a point the followers are asked whether they repeat themselves, in trust radii: far enough to tell a
 #: slope as well. Simulators that jump at every scale show it there, but hardly ever at the second distance, which is in
 #: typical moves.
-_BESIDE, _NEXT_TO, _HALF = 1e-5, 1e-9, 0.5
+_BESIDE, _NEXT_TO = 1e-5, 1e-9
 #: How far aside a search with hope begins, in trust radii.
 _NUDGE = 1e-3
 #: Values of F on the model that differ by less than this share are the same.
@@ -213,8 +213,8 @@ def next_to(task: Task, state: RegionState, first: Contradiction) -> Vector:
 
     So the two are on the same side of it, in whatever decisions it is.
     """
-    share = min(_NEXT_TO * state.scale / (_BESIDE * state.radius), _HALF)
-    for part in (share, _HALF):  # the second where the first is lost in rounding
+    share = min(_NEXT_TO * state.scale / (_BESIDE * state.radius), 0.5)
+    for part in (share, 0.5):  # the second where the first is lost in rounding
         there = task.known.domain.project(first.x + part * (first.centre - first.x))
         if (there != first.x).any():
             return there

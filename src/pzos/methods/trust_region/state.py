@@ -91,12 +91,12 @@ class Contradiction(NamedTuple):
 class Walk(NamedTuple):
     """How far the next walk may move each decision (None: none was made), and from which step it is due.
 
-    ``failed`` says that one failed since all decisions moved and gained, ``row`` how many in a row gained nothing.
+    ``failed`` says that one failed since all decisions moved and gained, ``losses`` how many in a row gained nothing.
     """
 
     lengths: Vector | None = None
     failed: bool = False
-    row: int = 0
+    losses: int = 0
     turn: int = 0
 
 

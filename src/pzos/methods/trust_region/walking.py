@@ -69,8 +69,8 @@ def told(task: Task, state: RegionState, x: Vector, y: Vector) -> RegionState:
     if gained:
         failed = state.walk.failed and not moved.all()
         return replace(state, walk=Walk(lengths, failed, 0, state.step + _SOON))
-    row = state.walk.row + 1
-    return replace(state, walk=Walk(lengths, True, row, state.step + _WAITS[min(row, len(_WAITS)) - 1]))
+    losses = state.walk.losses + 1
+    return replace(state, walk=Walk(lengths, True, losses, state.step + _WAITS[min(losses, len(_WAITS)) - 1]))
 
 
 def _lengths(state: RegionState) -> Vector:
