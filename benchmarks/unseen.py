@@ -1,4 +1,4 @@
-"""Followers nobody has seen: ours against the peers, 78 families in three parts, 5 instances, at 20/50/150 queries.
+"""Followers nobody has seen: ours against the peers, 114 families in five parts, 5 instances, at 20/50/150 queries.
 
     python benchmarks/unseen.py --out results --methods peers --half tune      # once; goes on where it was killed
     python benchmarks/unseen.py --out results --methods default --half tune    # whenever the default changes (--fresh)
@@ -7,8 +7,9 @@
     python benchmarks/unseen.py --out checks --methods default --half all --instances 15 --budget 40 --check
 
 Every run is a line of JSON in ``--out``: the true F at every asked point. ``tune`` is for building, ``held`` is looked
-at only for a report, ``fresh`` was written after the method was frozen. References (the best F known of each instance)
-are found when first needed and kept in ``--best``.
+at only for a report, ``fresh`` was written after the method was frozen; ``shown`` and ``apart`` were written by an
+examiner who did not know the method, the one to learn from and the other for a report. References (the best F known of
+each instance) are found when first needed and kept in ``--best``.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from testbed.unseen import table
 from testbed.unseen.families import FAMILIES, of_half
-from testbed.unseen.instance import INSTANCES, KINDS
+from testbed.unseen.instance import HALVES, INSTANCES, KINDS
 from testbed.unseen.reference import Best
 from testbed.unseen.runs import BUDGETS, PEERS, Store, make_all, plan
 from testbed.versions import versions
@@ -45,7 +46,7 @@ def options() -> argparse.ArgumentParser:
     parser.add_argument(
         "--solver", default="", help="module:attribute of a solver object, run under the label in --methods"
     )
-    parser.add_argument("--half", choices=("tune", "held", "fresh", "all"), default="tune")
+    parser.add_argument("--half", choices=(*HALVES, "all"), default="tune")
     parser.add_argument("--families", nargs="*", default=None, help="only these")
     parser.add_argument("--kinds", nargs="*", default=None, choices=KINDS, help="only these classes")
     parser.add_argument("--instances", type=int, default=INSTANCES)

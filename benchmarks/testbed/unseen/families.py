@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from testbed.unseen import fresh, games, noisy, rough, simulated, smooth
+from testbed.unseen import apart, fresh, games, noisy, rough, shown, simulated, smooth
 from testbed.unseen.instance import FAMILIES, Family, Instance
 
-MODULES = (smooth, rough, simulated, noisy, games, fresh)
+MODULES = (smooth, rough, simulated, noisy, games, fresh, shown, apart)
 
 
 def of_half(half: str) -> list[Family]:

@@ -26,8 +26,9 @@ Disturb = Callable[[Vector, Vector, np.random.Generator, list[Vector]], Vector]
 KINDS = (
     "smooth", "scales", "domains", "kinked", "jumps", "simulated", "noise", "several", "holes", "high", "far", "games",
 )  # fmt: skip
-#: For building; kept apart until a method was frozen; written after that, and looked at once.
-HALVES = ("tune", "held", "fresh")
+#: For building; kept apart until a method was frozen; written after that, and looked at once; an examiner's, shown and
+#: kept apart.
+HALVES = ("tune", "held", "fresh", "shown", "apart")
 INSTANCES = 5
 #: Points that differ by this share of their largest entry are the same up to rounding, and asked twice.
 ROUNDING = 1e-14

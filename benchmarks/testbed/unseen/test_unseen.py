@@ -34,7 +34,7 @@ def test_both_halves_have_families_of_every_kind_and_none_is_in_both():
     for kind in set(KINDS) - {"simulated"}:  # all of these were used for building
         assert abs(counts[kind, "tune"] - counts[kind, "held"]) <= 1
         assert counts[kind, "tune"] > 0
-    assert [len(of_half(half)) for half in (*HALVES, "all")] == [37, 29, 12, 78]
+    assert [len(of_half(half)) for half in (*HALVES, "all")] == [37, 29, 12, 18, 18, 114]
     with pytest.raises(ValueError, match="expected one of"):
         make("chess", 0)
 
