@@ -23,7 +23,7 @@ from pzos.methods.trust_region.state import (
     models,
     point_limit,
 )
-from pzos.methods.trust_region.subproblem import half_width
+from pzos.methods.trust_region.subproblem import bounds_of, half_width
 from pzos.problem.leader import Leader
 
 _SHRINK = 0.7
@@ -45,9 +45,10 @@ _IDLE_GAIN, _NOTHING, _QUIET_GAIN = 1e-3, 1e-7, 1e-9
 _SLOW_GAIN, _CRAWLED = 2e-2, 12
 #: After so many first trials that failed, losses that fall slower than this power of the size are those of slopes.
 _FAILED_FIRST, _SQUARE_OR_SLOPE = 3, 1.5
-#: They lose so many times what was promised: at a kink, where a search may begin as well, it is less. Of up to so many
-#: decisions the slopes are asked after the first of them, in a bounded set, and of so few after any that fails.
-_LOST_FAR_MORE, _SOON_ASKED, _AT_ONCE_ASKED = -5.0, 12, 8
+#: They lose so many times what was promised: at a kink, where a search may begin as well, it is less. In a bounded box
+#: it is the answers that matter if the first one loses this share of its promise. Of up to so many decisions the slopes
+#: are asked after the first trial if it fails, in a bounded set, and of so few after any that fails.
+_LOST_FAR_MORE, _LOST_IN_BOX, _SOON_ASKED, _AT_ONCE_ASKED = -5.0, -0.3, 12, 8
 #: Answers within so many trust radii tell of the trust region.
 _NEARBY = 2.0
 #: Of up to so many decisions more answers than decisions are waited for.
@@ -224,9 +225,8 @@ def _judged_exact(task: Task, state: RegionState, plan: TrialPlan, told: Told) -
         if fails(ratio) and _says_little(task, state, plan):
             radius = max(radius, state.radius)
         longer = _longest_with_slopes(state, plan.move.size, values[0] - current) if ratio < _LOST_FAR_MORE else None
-        mistaken = _mistaken(state, plan, ratio)
-        sloped = state.sloped or longer is not None or (mistaken and _tells_scale(task, state))
-        sloped = sloped or (fails(ratio) and _lacks_slopes(task, state, plan))
+        mistaken = _mistaken(task, state, plan, ratio)
+        sloped = state.sloped or longer is not None or (fails(ratio) and _lacks_slopes(task, state, plan))
         state = replace(
             state, lost=(plan.move.size, values[0] - current), sloped=sloped, mistaken=state.mistaken or mistaken
         )
@@ -276,7 +276,8 @@ def _lacks_slopes(task: Task, state: RegionState, plan: TrialPlan) -> bool:
 
     The points told so far lie on a line or two: trials on what those tell would go on failing.
     """
-    first_of_few = not state.succeeded and state.x.size <= _AT_ONCE_ASKED
+    soon = state.trials == 1 and state.x.size <= _SOON_ASKED
+    first_of_few = not state.succeeded and (soon or state.x.size <= _AT_ONCE_ASKED)
     return first_of_few and _free_within_bounds(task, state, plan)
 
 
@@ -285,13 +286,15 @@ def _free_within_bounds(task: Task, state: RegionState, plan: TrialPlan) -> bool
     return state.unstructured and not isinstance(plan.move, ElasticMove) and _tells_scale(task, state)
 
 
-def _mistaken(state: RegionState, plan: TrialPlan, ratio: float) -> bool:
-    """Tell whether the very first trial of few decisions lost far more than f alone promised.
+def _mistaken(task: Task, state: RegionState, plan: TrialPlan, ratio: float) -> bool:
+    """Tell whether the very first trial of few decisions lost so much that it is the answers that matter, not f alone.
 
     Not where a structure may show, nor where the loss may be the price of a constraint on outcomes.
     """
     first, few = state.trials == 1 and state.unstructured, state.x.size <= _SOON_ASKED
-    return first and few and ratio < _LOST_FAR_MORE and not isinstance(plan.move, ElasticMove)
+    in_box = bounds_of(task.known.domain, state.x.size) is not None and _tells_scale(task, state)
+    lost = ratio < (_LOST_IN_BOX if in_box else _LOST_FAR_MORE)
+    return first and few and lost and not isinstance(plan.move, ElasticMove)
 
 
 def _tells_scale(task: Task, state: RegionState) -> bool:

@@ -137,10 +137,9 @@ def half_as_far(task: Task, state: RegionState) -> Vector | None:
 
 
 def the_other_way(task: Task, state: RegionState) -> Vector | None:
-    """Return the first trial mirrored at x0, where that lost far more than f alone had promised; None elsewhere.
+    """Return the first trial mirrored at x0, where that lost so much that it is the answers that matter; else None.
 
-    Then it is the answers that matter, and those of the other way may gain what these lost. As long as they do, it goes
-    on to twice as far.
+    Those of the other way may gain what these lost. As long as they do, it goes on to twice as far.
     """
     known, seen, domain = state.past.count, state.past.points, task.known.domain
     if not state.mistaken or state.trials != 1 or known > _DOUBLINGS + 2:

@@ -159,10 +159,10 @@ class RegionState:
     ``losses`` are trials that failed, ``flat`` answers that did not move, ``idle`` and ``quiet`` steps of little gain;
     ``settled`` says that the model promises nothing more. ``stride`` is how far the next stride may go, ``walk`` what
     is to be known for the next walk, ``reach`` how far groups of decisions are moved. Before any trial has succeeded,
-    ``lost`` are the size and the loss of the last one, ``mistaken`` says that the first lost far more than f alone
-    promised, and ``sloped`` that slopes nobody has asked for are to blame, not the size. A trial that succeeds on a
-    model which knows every direction makes it ``reliable``. Where answers without structure are taken on a scale of
-    their own (``curving``), ``uncurved`` are the scales of the process for answers as they are.
+    ``lost`` are the size and the loss of the last one, ``mistaken`` says that the first lost so much that it is the
+    answers that matter, and ``sloped`` that slopes nobody has asked for are to blame, not the size. A trial that
+    succeeds on a model which knows every direction makes it ``reliable``. Where answers without structure are taken on
+    a scale of their own (``curving``), ``uncurved`` are the scales of the process for answers as they are.
     """
 
     x: Vector
