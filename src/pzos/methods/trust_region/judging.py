@@ -45,10 +45,10 @@ _IDLE_GAIN, _NOTHING, _QUIET_GAIN = 1e-3, 1e-7, 1e-9
 _SLOW_GAIN, _CRAWLED = 2e-2, 12
 #: After so many first trials that failed, losses that fall slower than this power of the size are those of slopes.
 _FAILED_FIRST, _SQUARE_OR_SLOPE = 3, 1.5
-#: They lose so many times what was promised: at a kink, where a search may begin as well, it is less. In a bounded box
-#: it is the answers that matter if the first one loses this share of its promise. Of up to so many decisions the slopes
-#: are asked after the first trial if it fails, in a bounded set, and of so few after any that fails.
-_LOST_FAR_MORE, _LOST_IN_BOX, _SOON_ASKED, _AT_ONCE_ASKED = -5.0, -0.3, 12, 8
+#: They lose so many times what was promised: at a kink, where a search may begin as well, it is less. Of up to so many
+#: decisions the other way is tried after the first of them, and in a bounded set slopes are asked; of so few slopes are
+#: asked there after any trial that fails, and in a box this share of the promise is lost too much for the first.
+_LOST_FAR_MORE, _SOON_ASKED, _AT_ONCE_ASKED, _LOST_IN_BOX = -5.0, 12, 8, -0.3
 #: Answers within so many trust radii tell of the trust region.
 _NEARBY = 2.0
 #: Of up to so many decisions more answers than decisions are waited for.
@@ -226,7 +226,8 @@ def _judged_exact(task: Task, state: RegionState, plan: TrialPlan, told: Told) -
             radius = max(radius, state.radius)
         longer = _longest_with_slopes(state, plan.move.size, values[0] - current) if ratio < _LOST_FAR_MORE else None
         mistaken = _mistaken(task, state, plan, ratio)
-        sloped = state.sloped or longer is not None or (fails(ratio) and _lacks_slopes(task, state, plan))
+        sloped = state.sloped or longer is not None or (mistaken and _tells_scale(task, state))
+        sloped = sloped or (fails(ratio) and _lacks_slopes(task, state, plan))
         state = replace(
             state, lost=(plan.move.size, values[0] - current), sloped=sloped, mistaken=state.mistaken or mistaken
         )
@@ -276,8 +277,7 @@ def _lacks_slopes(task: Task, state: RegionState, plan: TrialPlan) -> bool:
 
     The points told so far lie on a line or two: trials on what those tell would go on failing.
     """
-    soon = state.trials == 1 and state.x.size <= _SOON_ASKED
-    first_of_few = not state.succeeded and (soon or state.x.size <= _AT_ONCE_ASKED)
+    first_of_few = not state.succeeded and state.x.size <= _AT_ONCE_ASKED
     return first_of_few and _free_within_bounds(task, state, plan)
 
 
@@ -289,12 +289,14 @@ def _free_within_bounds(task: Task, state: RegionState, plan: TrialPlan) -> bool
 def _mistaken(task: Task, state: RegionState, plan: TrialPlan, ratio: float) -> bool:
     """Tell whether the very first trial of few decisions lost so much that it is the answers that matter, not f alone.
 
-    Not where a structure may show, nor where the loss may be the price of a constraint on outcomes.
+    Far more than was promised; of fewer still in a bounded box, where the other way ends, a share of that. Not where a
+    structure may show, nor where the loss may be the price of a constraint on outcomes.
     """
-    first, few = state.trials == 1 and state.unstructured, state.x.size <= _SOON_ASKED
-    in_box = bounds_of(task.known.domain, state.x.size) is not None and _tells_scale(task, state)
-    lost = ratio < (_LOST_IN_BOX if in_box else _LOST_FAR_MORE)
-    return first and few and lost and not isinstance(plan.move, ElasticMove)
+    n = state.x.size
+    if state.trials != 1 or n > _SOON_ASKED or not state.unstructured or isinstance(plan.move, ElasticMove):
+        return False
+    in_box = n <= _AT_ONCE_ASKED and bounds_of(task.known.domain, n) is not None and _tells_scale(task, state)
+    return ratio < (_LOST_IN_BOX if in_box else _LOST_FAR_MORE)
 
 
 def _tells_scale(task: Task, state: RegionState) -> bool:
