@@ -349,12 +349,23 @@ def test_in_a_bounded_set_slopes_are_asked_for_as_soon_as_the_first_step_failed(
     ],
 )
 def test_a_first_step_of_few_decisions_that_lost_too_much_went_the_wrong_way(domain, n, trials, ratio, mistaken):
-    x = np.full(n, 1.0 / n)
+    x, trial = np.full(n, 1.0 / n), np.full(n, 0.5 / n)
     task = Task(pzos.Problem(cost(), smooth, x, domain).known(), Keys(0))
-    state, move = RegionState(x, history=first(x, np.zeros(5)), trials=trials), Move(x, 1.0, 0.1)
-    assert _mistaken(task, state, tried(move), ratio) is mistaken
-    priced = ElasticMove(x, 1.0, 0.1, 1.0, 1.0, np.zeros(1), np.zeros(1), np.zeros(1), move)
-    assert not _mistaken(task, state, tried(priced), ratio)
+    state, move = RegionState(x, value=float(GOAL @ GOAL) + 0.01 / n, trials=trials), Move(trial, 1.0, 0.1)
+    state = replace(state, history=first(x, np.zeros(5)))
+    worse = -0.5 * GOAL  # so what goes on straight the other way comes nearer to the goal
+    assert _mistaken(task, state, tried(move), ratio, worse) is mistaken
+    priced = ElasticMove(trial, 1.0, 0.1, 1.0, 1.0, np.zeros(1), np.zeros(1), np.zeros(1), move)
+    assert not _mistaken(task, state, tried(priced), ratio, worse)
+
+
+@pytest.mark.parametrize(("share", "lower"), [(-0.5, True), (0.5, False)], ids=["nearer to the goal", "further off"])
+def test_a_share_of_the_promise_is_too_much_only_if_answers_promise_more_the_other_way(share, lower):
+    x, trial = np.full(4, 0.5), np.full(4, 0.3)
+    task = Task(pzos.Problem(cost(), smooth, x, pzos.Box(0.0, 1.0)).known(), Keys(0))
+    state = RegionState(x, value=float(GOAL @ GOAL) + 0.01, history=first(x, np.zeros(5)), trials=1)
+    assert _mistaken(task, state, tried(Move(trial, 1.0, 0.1)), -0.4, share * GOAL) is lower
+    assert _mistaken(task, state, tried(Move(trial, 1.0, 0.1)), -6.0, share * GOAL)  # far more is too much anyway
 
 
 def spending(domain, worth=100.0):
