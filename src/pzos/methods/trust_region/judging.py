@@ -46,9 +46,10 @@ _SLOW_GAIN, _CRAWLED = 2e-2, 12
 #: After so many first trials that failed, losses that fall slower than this power of the size are those of slopes.
 _FAILED_FIRST, _SQUARE_OR_SLOPE = 3, 1.5
 #: They lose so many times what was promised: at a kink, where a search may begin as well, it is less. Of up to so many
-#: decisions the other way is tried after the first of them, and in a bounded set slopes are asked; of so few slopes are
-#: asked there after any trial that fails, and in a box this share of the promise is lost too much for the first.
-_LOST_FAR_MORE, _SOON_ASKED, _AT_ONCE_ASKED, _LOST_IN_BOX = -5.0, 12, 8, -0.3
+#: decisions the slopes are asked after the first of them, in a bounded set, and of so few after any that fails.
+_LOST_FAR_MORE, _SOON_ASKED, _AT_ONCE_ASKED = -5.0, 12, 8
+#: Of as few in a bounded box, where the other way ends, it is the answers that matter if the first loses this share.
+_LOST_IN_BOX = -0.3
 #: Answers within so many trust radii tell of the trust region.
 _NEARBY = 2.0
 #: Of up to so many decisions more answers than decisions are waited for.
@@ -225,7 +226,7 @@ def _judged_exact(task: Task, state: RegionState, plan: TrialPlan, told: Told) -
         if fails(ratio) and _says_little(task, state, plan):
             radius = max(radius, state.radius)
         longer = _longest_with_slopes(state, plan.move.size, values[0] - current) if ratio < _LOST_FAR_MORE else None
-        mistaken = _mistaken(task, state, plan, ratio, told[0][1])
+        mistaken = _mistaken(task, state, plan, ratio)
         sloped = state.sloped or longer is not None or (mistaken and _tells_scale(task, state))
         sloped = sloped or (fails(ratio) and _lacks_slopes(task, state, plan))
         state = replace(
@@ -286,27 +287,17 @@ def _free_within_bounds(task: Task, state: RegionState, plan: TrialPlan) -> bool
     return state.unstructured and not isinstance(plan.move, ElasticMove) and _tells_scale(task, state)
 
 
-def _mistaken(task: Task, state: RegionState, plan: TrialPlan, ratio: float, y: Vector) -> bool:
+def _mistaken(task: Task, state: RegionState, plan: TrialPlan, ratio: float) -> bool:
     """Tell whether the very first trial of few decisions lost so much that it is the answers that matter, not f alone.
 
-    Far more than was promised; of fewer still in a bounded box, where the other way ends, a share of that, if answers
-    that go on straight that way make F lower. Not where a structure may show, nor where the loss may be the price of a
-    constraint on outcomes.
+    Far more than was promised; of fewer still in a bounded box a share of that. Not where a structure may show, nor
+    where the loss may be the price of a constraint on outcomes.
     """
     n = state.x.size
     if state.trials != 1 or n > _SOON_ASKED or not state.unstructured or isinstance(plan.move, ElasticMove):
         return False
     in_box = n <= _AT_ONCE_ASKED and bounds_of(task.known.domain, n) is not None and _tells_scale(task, state)
-    return ratio < _LOST_FAR_MORE or (in_box and ratio < _LOST_IN_BOX and _lower_the_other_way(task, state, plan, y))
-
-
-def _lower_the_other_way(task: Task, state: RegionState, plan: TrialPlan, y: Vector) -> bool:
-    """Tell whether F is lower where the trial is mirrored at the centre, if answers go on straight."""
-    way, answer = plan.move.x - state.x, state.past.answers[state.centre]
-    mirrored = task.known.domain.project(state.x - way)
-    share = dot(state.x - mirrored, way) / dot(way, way)
-    at = _where_defined(task.known.leader, mirrored, answer + share * (answer - y), answer)
-    return task.known.sign * (at.value - state.value) < 0.0
+    return ratio < (_LOST_IN_BOX if in_box else _LOST_FAR_MORE)
 
 
 def _tells_scale(task: Task, state: RegionState) -> bool:
