@@ -308,4 +308,14 @@ def idle_state(n, losses, stalled):
 def test_of_many_decisions_most_late_queries_look_far_only_where_local_steps_keep_failing(n, losses, stalled, looks):
     task, state = idle_state(n, losses, stalled)
     late = 28 + min(8, n)
-    assert sum(looks_far(task, replace(state, idle=late + k)) for k in range(60)) == looks
+    assert sum(looks_far(task, replace(state, idle=late + k, step=8 * n)) for k in range(60)) == looks
+
+
+@pytest.mark.parametrize(
+    ("n", "settled", "waits"), [(4, False, True), (12, False, True), (12, True, False), (13, False, False)]
+)
+def test_looks_of_few_decisions_wait_for_eight_queries_each_while_anything_is_promised(n, settled, waits):
+    task, state = idle_state(n, losses=2, stalled=2)
+    for step, looks in ((8 * n - 1, not waits), (8 * n, True)):
+        now = replace(state, step=step, settled=settled)
+        assert any(looks_far(task, replace(now, idle=40 + k)) for k in range(9)) is looks

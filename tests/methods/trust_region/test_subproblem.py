@@ -123,22 +123,27 @@ def test_decisions_of_unequal_size_are_told_by_the_box_or_by_the_curvature_of_f(
     np.testing.assert_array_equal(typical_sizes(leader, np.zeros(3), y, Simplex(1.0)), np.ones(3))
 
 
+def first_radius_of(leader, x0, answers, domain, sizes=1.0, outcomes=None):
+    known = pzos.Problem(leader, lambda x: np.zeros(answers), x0, domain, outcomes=outcomes).known()
+    return first_radius(known, x0, np.zeros(answers), np.broadcast_to(sizes, x0.shape))
+
+
 @pytest.mark.parametrize("scale", [1e-8, 1e-4, 1.0, 1e4])
 def test_the_first_radius_follows_the_leader(scale):
     leader = pzos.leader_from_functions(
         lambda x, y: float((x - scale) @ (x - scale)), lambda x, y: 2 * (x - scale), lambda x, y: 0 * y
     )
-    assert first_radius(leader, 1.0, np.zeros(3), np.zeros(2), Whole(), np.ones(3)) == pytest.approx(scale, rel=1e-3)
+    assert first_radius_of(leader, np.zeros(3), 2, Whole()) == pytest.approx(scale, rel=1e-3)
 
 
 def test_without_a_minimiser_the_size_of_x0_and_the_set_decide():
     leader = pzos.leader_from_functions(lambda x, y: float(x.sum()), lambda x, y: np.ones_like(x), lambda x, y: 0 * y)
     x0 = np.full(3, 8.0)
-    assert first_radius(leader, 1.0, x0, np.zeros(1), Whole(), np.ones(3)) == pytest.approx(4.0)
-    assert first_radius(leader, 1.0, np.full(3, 0.5), np.zeros(1), Box(0.0, 1.0), np.ones(3)) <= 0.5
+    assert first_radius_of(leader, x0, 1, Whole()) == pytest.approx(4.0)
+    assert first_radius_of(leader, np.full(3, 0.5), 1, Box(0.0, 1.0)) <= 0.5
     flat = pzos.leader_from_functions(lambda x, y: float(y.sum()), lambda x, y: 0 * x, lambda x, y: 0 * y + 1)
-    assert first_radius(flat, 1.0, np.zeros(3), np.zeros(1), Whole(), np.ones(3)) == 0.5
-    in_simplex = first_radius(flat, 1.0, np.full(3, 1 / 3), np.zeros(1), Simplex(1.0), np.ones(3))
+    assert first_radius_of(flat, np.zeros(3), 1, Whole()) == 0.5
+    in_simplex = first_radius_of(flat, np.full(3, 1 / 3), 1, Simplex(1.0))
     assert 0.0 < in_simplex <= 0.5
 
 
@@ -151,8 +156,28 @@ def test_where_f_alone_promises_next_to_nothing_a_bounded_set_tells_the_first_ra
     leader = pzos.leader_from_functions(
         lambda x, y: float(100.0 + price * (x @ x)), lambda x, y: 2.0 * price * x, lambda x, y: 0 * y
     )
-    found = first_radius(leader, 1.0, np.full(3, 0.5), np.zeros(1), domain, np.ones(3))
+    found = first_radius_of(leader, np.full(3, 0.5), 1, domain)
     assert found == pytest.approx(radius, rel=1e-3)
+
+
+@pytest.mark.parametrize(("n", "answers", "domain", "radius"), [
+    (3, 1, Box(0.0, 40.0), 6.0),  # three tenths of half the width
+    (12, 1, Box(0.0, 40.0), 6.0),
+    (3, 3, Box(0.0, 40.0), 10.0),  # own effects may show: to where f alone leads
+    (13, 1, Box(0.0, 40.0), 10.0),
+    (3, 1, Nonnegative(), 10.0),
+    (3, 1, Ball(20.0, 20.0), 10.0),
+])  # fmt: skip
+def test_a_first_step_of_few_decisions_is_short_beside_their_box(n, answers, domain, radius):
+    leader = pzos.leader_from_functions(
+        lambda x, y: float((x - 20.0) @ (x - 20.0)), lambda x, y: 2.0 * (x - 20.0), lambda x, y: 0.0 * y
+    )
+    x0, sizes = np.full(n, 10.0), np.full(n, 4.0)
+    for units in (1.0, sizes):  # the size of a move is in typical moves
+        found = first_radius_of(leader, x0, answers, domain, units)
+        assert found == pytest.approx(radius / np.mean(units), rel=1e-3)
+    limited = first_radius_of(leader, x0, answers, domain, outcomes=pzos.caps(np.ones(answers)))
+    assert limited == pytest.approx(10.0, rel=1e-3)  # the limits keep it short, where they bind
 
 
 CUT = pzos.Polyhedron(A=[[1.0, 1.0, 1.0]], b=[0.5])

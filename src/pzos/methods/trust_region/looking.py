@@ -55,6 +55,8 @@ _NUDGE = 1e-3
 _ALIKE = 1e-10
 #: Idle steps before looks far away begin, how many at a time, and how many points are compared for one.
 _IDLE, _LOOKS, _CANDIDATES = 8, 4, 3000
+#: Up to so many decisions looks wait for so many queries for each, while local steps promise anything.
+_FEW_TO_LOOK, _QUERIES_BEFORE = 12, 8
 #: Local steps are stuck after so many failures in a row, or if so many queries gained nothing.
 _STUCK_AFTER, _STALLED = 2, 12
 #: Of more decisions than a few random points are all bad: looks go down the model to an optimum, from so many of the
@@ -366,14 +368,16 @@ def _telling_share(state: RegionState) -> float:
 def looks_far(task: Task, state: RegionState) -> bool:
     """Tell whether it is the turn of looks far away: after some idle steps, in turns with local ones.
 
-    Later and fewer at first where no bounds say how far is far; with few answers only where the model promises nothing
-    nearby; none where too many queries had no answer. In the end most queries are looks, but of more than a few
-    decisions only where local steps keep failing.
+    With few answers, and with up to twelve decisions among the first eight queries for each, only where the model
+    promises nothing nearby: local steps gain more. Idle steps count from the start, so that looks that waited may come
+    at once and often. Else later and fewer at first where no bounds say how far is far; none where too many queries had
+    no answer. In the end most queries are looks, but of more than a few decisions only where local steps keep failing.
     """
     n = state.x.size
     if n > _MANY_DECISIONS or not state.unstructured or state.often_refused:
         return False
-    if state.past.count < _ANSWERS_BEFORE and not state.settled:
+    early = n <= _FEW_TO_LOOK and state.step < _QUERIES_BEFORE * n
+    if (early or state.past.count < _ANSWERS_BEFORE) and not state.settled:
         return False
     bounds = bounds_of(task.known.domain, n)
     bounded = bounds is None or bool(np.isfinite(bounds[1] - bounds[0]).all())

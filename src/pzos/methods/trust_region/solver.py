@@ -383,7 +383,7 @@ class CompositeTrustRegion:
         least = smallest_radius(grid_of(task, self.resolution), sizes)
         scale = self.radius
         if scale is None:
-            scale = max(first_radius(known.leader, known.sign, x, y, known.domain, sizes), least)
+            scale = max(first_radius(known, x, y, sizes), least)
         return replace(
             state,
             x=x,

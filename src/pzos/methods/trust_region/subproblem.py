@@ -4,8 +4,8 @@
 
 Exact gradients, no queries. Boxes go to quasi-Newton steps (:mod:`pzos.methods.trust_region.descent`), polyhedra to
 SLSQP; any other set to spectral projected gradients, with projections onto its intersection with the trust region
-(:mod:`pzos.problem.projections`). The first radius D comes from the set, x0 and the known f; no scale is asked of the
-user.
+(:mod:`pzos.problem.projections`). The first radius D comes from the set, x0 and the known f, and the number of answers;
+no scale is asked of the user.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import numpy as np
 from pzos.base.types import Vector
 from pzos.methods.trust_region.descent import Objective, descend
 from pzos.problem.leader import Leader
+from pzos.problem.problem import Known
 from pzos.problem.projections import project_near
 from pzos.problem.sets import Box, Domain, Nonnegative, Whole, linear_form
 
@@ -32,6 +33,8 @@ _MOST_MEASURED = 2000
 _MOST_BY_SLSQP = 60
 #: Of F at x0, what f alone promises must be more than this to tell a first radius below this share of half the width.
 _NEXT_TO_NOTHING, _OF_CAP = 1e-3, 0.1
+#: In a box of up to so many decisions a first trial goes at most this share of half of its width.
+_FEW_IN_BOX, _FIRST_SHARE = 12, 0.3
 #: Axes along which the width of a set is looked for that is known by its projection alone.
 _AXES = 40
 
@@ -262,13 +265,26 @@ def typical_sizes(leader: Leader, x0: Vector, y0: Vector, domain: Domain) -> Vec
     return sizes / float(np.exp(np.log(sizes).mean()))
 
 
-def first_radius(leader: Leader, sign: float, x0: Vector, y0: Vector, domain: Domain, sizes: Vector) -> float:
+def first_radius(known: Known, x0: Vector, y0: Vector, sizes: Vector) -> float:
+    """Return how far a first trial may go: as far as the leader would move if the followers did not react.
+
+    In a box of up to twelve decisions at most three tenths of half its width (that of the widest decision, in units of
+    ``sizes``): f alone, say the money that is spent, often leads to its edge, and what followers do there tells nothing
+    of what they do around x0. Not where there are as many answers as decisions: own effects, which show in most such
+    games, foretell further. Nor under constraints on outcomes, which keep such a step short where they bind.
+    """
+    alone, domain = _size_alone(known.leader, known.sign, x0, y0, known.domain, sizes), known.domain
+    if x0.size > _FEW_IN_BOX or y0.size == x0.size or known.outcomes is not None or bounds_of(domain, x0.size) is None:
+        return alone
+    return min(alone, _FIRST_SHARE * half_width(domain, x0, sizes))
+
+
+def _size_alone(leader: Leader, sign: float, x0: Vector, y0: Vector, domain: Domain, sizes: Vector) -> float:
     """Return how far the leader would move if the followers did not react, within the set.
 
     f(., y0) is minimised in growing boxes until the minimiser lies inside one. Where f(., y0) has no minimiser,
     or x0 is one already, the size of x0 takes its place; a bounded set caps both.
     """
-
     unanswered = on_model(leader, sign, Unmoved(y0))
     size0 = float((np.abs(x0) / sizes).mean())
     cap = half_width(domain, x0, sizes)
