@@ -30,7 +30,7 @@ KINDS = (
 #: kept apart.
 HALVES = ("tune", "held", "fresh", "shown", "apart")
 INSTANCES = 5
-#: Points that differ by this share of their largest entry are the same up to rounding, and asked twice.
+#: Points that differ by no more than this share of each entry are the same up to rounding, and asked twice.
 ROUNDING = 1e-14
 
 
@@ -142,7 +142,8 @@ class Door:
 
     def note(self, point: Vector) -> None:
         """Keep a point that is asked, and count it if it was before, up to rounding."""
-        self.repeats += any(np.abs(point - seen).max() <= ROUNDING * np.abs(point).max() for seen in self._seen)
+        rounding = ROUNDING * np.abs(point)
+        self.repeats += any((np.abs(point - seen) <= rounding).all() for seen in self._seen)
         self._seen.append(point)
 
     def asked(self, x: Vector) -> Vector:

@@ -118,6 +118,12 @@ def test_the_door_counts_disturbs_by_number_and_keeps_the_truth():
     assert door.repeats == 1
     again.asked(x * (1.0 + 1e-15))  # the same up to rounding
     assert again.repeats == 1
+    unlike = Door(make("reactor-5", 0), 2)  # decisions from 1e-4 to 1e5: a small one that moved makes another point
+    start = unlike.instance.draft.x0
+    small = int(np.argmin(np.abs(start)))
+    unlike.asked(start)
+    unlike.asked(np.where(np.arange(start.size) == small, (1.0 + 1e-9) * start, start))
+    assert unlike.repeats == 0
     door.asked(x + 1.0)
     with pytest.raises(Spent):
         door.asked(x)
