@@ -12,7 +12,6 @@ from pzos.methods.response_model.fit import Shape
 from pzos.methods.response_model.history import LAST_DIGITS, History
 from pzos.methods.solver import Task, Told
 from pzos.methods.trust_region import grouping, looking, striding, walking
-from pzos.methods.trust_region.contest import FEW_DECISIONS
 from pzos.methods.trust_region.elastic import ElasticMove
 from pzos.methods.trust_region.state import (
     NO_MOVE,
@@ -40,9 +39,6 @@ _WILD, _NOTABLE, _AGREES = 8.0, 1e-2, 0.1
 #: Of all that was gained: a step that gains less is idle unless the model foresaw as much; one that gains less still
 #: is quiet.
 _IDLE_GAIN, _NOTHING, _QUIET_GAIN = 1e-3, 1e-7, 1e-9
-#: Of few decisions also steps at the edge of the trust region that gain less than this are idle.
-#: So many times in a row, then only steps that gain nothing are.
-_SLOW_GAIN, _CRAWLED = 2e-2, 12
 #: After so many first trials that failed, losses that fall slower than this power of the size are those of slopes.
 _FAILED_FIRST, _SQUARE_OR_SLOPE = 3, 1.5
 #: They lose so many times what was promised: at a kink, where a search may begin as well, it is less. Of up to so many
@@ -354,10 +350,7 @@ def _gained(task: Task, before: RegionState, state: RegionState, plan: TrialPlan
     gain, gained = sign * (before.value - state.value), sign * (state.first - state.value)
     quiet = gain <= max(_QUIET_GAIN * gained, state.least_gain)
     foreseen = plan.kind is Kind.TRIAL and state.losses == 0 and plan.move.predicted >= _NOTHING * gained
-    # Of few decisions looks far away are likely to find what there is: crawling along is idle as well.
-    few = state.x.size <= FEW_DECISIONS and state.past.count > 2 * FEW_DECISIONS
-    crawls = few and plan.kind is Kind.TRIAL and plan.move.size > 0.99 * before.radius and state.idle < _CRAWLED
-    idle = 0 if gain > (_SLOW_GAIN if crawls else _IDLE_GAIN) * gained else state.idle + (crawls or not foreseen)
+    idle = 0 if gain > _IDLE_GAIN * gained else state.idle + (not foreseen)
     state = replace(state, idle=idle, quiet=state.quiet + 1 if quiet else 0)
     if plan.kind is not Kind.LOOK:
         return replace(state, settled=plan.move.predicted <= max(_NOTHING * gained, state.least_gain))

@@ -55,8 +55,9 @@ _NUDGE = 1e-3
 _ALIKE = 1e-10
 #: Idle steps before looks far away begin, how many at a time, and how many points are compared for one.
 _IDLE, _LOOKS, _CANDIDATES = 8, 4, 3000
-#: Up to so many decisions looks wait for so many queries for each, while local steps promise anything.
-_FEW_TO_LOOK, _QUERIES_BEFORE = 12, 8
+#: Looks wait for so many queries for each decision while local steps promise anything; else, of more than so many
+#: decisions, for so many: that local steps promise nothing is not for good, and few of these looks find anything.
+_QUERIES_BEFORE, _FEW_TO_LOOK, _UNPROMISED_BEFORE = 8, 12, 3
 #: Local steps are stuck after so many failures in a row, or if so many queries gained nothing.
 _STUCK_AFTER, _STALLED = 2, 12
 #: Of more decisions than a few random points are all bad: looks go down the model to an optimum, from so many of the
@@ -65,8 +66,8 @@ _STUCK_AFTER, _STALLED = 2, 12
 _DESCENTS, _ITERATIONS, _ITERATIONS_OF_ONE = 5, 16, 8
 #: Answers nearer to each other than this share of the way that was come count once in the model of the whole response.
 _APART = 0.05
-#: One decision is carried on where the model promises less than this share of what was gained: not before so many
-#: answers (nor are there looks far away, unless nothing is promised), and every other query.
+#: A decision is carried on where the model promises less than this share of what was gained: not before so many answers
+#: (nor are there looks far away, unless nothing is promised), and every other query.
 _LITTLE, _ANSWERS_BEFORE = 0.03, 10
 #: How many deviations count as hope, in turns: what is nearly known to be good, and what is hardly known; of more
 #: decisions than a few nearly everything is hardly known, and most of it is bad.
@@ -368,16 +369,18 @@ def _telling_share(state: RegionState) -> float:
 def looks_far(task: Task, state: RegionState) -> bool:
     """Tell whether it is the turn of looks far away: after some idle steps, in turns with local ones.
 
-    With few answers, and with up to twelve decisions among the first eight queries for each, only where the model
-    promises nothing nearby: local steps gain more. Idle steps count from the start, so that looks that waited may come
-    at once and often. Else later and fewer at first where no bounds say how far is far; none where too many queries had
-    no answer. In the end most queries are looks, but of more than a few decisions only where local steps keep failing.
+    With few answers, and among the first eight queries for each decision, only where the model promises nothing nearby:
+    local steps gain more. Of more than twelve decisions not even there before three queries for each. Idle steps count
+    from the start, so that looks that waited may come at once and often. Else later and fewer at first where no bounds
+    say how far is far; none where too many queries had no answer. In the end most queries are looks, but of more than a
+    few decisions only where local steps keep failing.
     """
     n = state.x.size
     if n > _MANY_DECISIONS or not state.unstructured or state.often_refused:
         return False
-    early = n <= _FEW_TO_LOOK and state.step < _QUERIES_BEFORE * n
-    if (early or state.past.count < _ANSWERS_BEFORE) and not state.settled:
+    unpromised = _UNPROMISED_BEFORE if n > _FEW_TO_LOOK else 0
+    waits = state.step < (unpromised if state.settled else _QUERIES_BEFORE) * n
+    if waits or (state.past.count < _ANSWERS_BEFORE and not state.settled):
         return False
     bounds = bounds_of(task.known.domain, n)
     bounded = bounds is None or bool(np.isfinite(bounds[1] - bounds[0]).all())
@@ -392,12 +395,11 @@ def looks_far(task: Task, state: RegionState) -> bool:
     return idle >= 0 and idle % (looks + local) < looks
 
 
-def carried_on(task: Task, state: RegionState, model: ResponseModel, move: Move) -> Vector | None:
-    """Return the best point with one decision carried on to its bound, in a bounded box; None where that is not due.
+def carried_on(task: Task, state: RegionState, move: Move) -> Vector | None:
+    """Return the best point with the decision that came furthest carried on to its bound, once, in a bounded box.
 
-    Better optima are often one decision away, while all others are right already. The one that came furthest goes
-    first, each goes on the way it has come, then those back of which the model has any hope, once: with few decisions
-    and local steps in between that costs little where little is promised.
+    Better optima are often one decision away, while all others are right already: of few decisions, where little is
+    promised, it costs little to see. None where that is not due, or was done.
     """
     n, seen = state.x.size, state.past.points
     bounds = _bounded_box(task, n)
@@ -405,18 +407,11 @@ def carried_on(task: Task, state: RegionState, model: ResponseModel, move: Move)
         return None
     if move.predicted > _LITTLE * abs(state.first - state.value) or state.often_refused:
         return None
-    came, asked = (state.x - task.known.x0) / state.past.sizes, np.concatenate([seen, state.unanswered])
-    for back in (False, True):
-        ends = np.where((came >= 0.0) != back, bounds[1], bounds[0])
-        left = np.where((asked == ends).any(axis=0), -1.0, np.abs(came))
-        points = np.where(np.eye(n, dtype=bool), ends, state.x)
-        if back:
-            scores, _ = _hopes(task, model, points, max(_HOPES))
-            left[scores >= task.known.sign * state.value] = -1.0
-        furthest = int(np.argmax(left))
-        if left[furthest] >= 0.0:
-            return np.asarray(points[furthest])
-    return None
+    came = (state.x - task.known.x0) / state.past.sizes
+    furthest = int(np.argmax(np.abs(came)))
+    end = bounds[int(came[furthest] >= 0.0)][furthest]
+    asked = np.concatenate([seen, state.unanswered])[:, furthest]
+    return None if (asked == end).any() else np.where(np.arange(n) == furthest, end, state.x)
 
 
 def far_look(task: Task, state: RegionState, limit: int | None) -> Vector:

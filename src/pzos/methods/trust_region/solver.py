@@ -237,7 +237,7 @@ class CompositeTrustRegion:
         if back is not None:
             return Query(Kind.PROBE, back)
         move = self.move_within(task, state, model, state.radius)
-        carried = looking.carried_on(task, state, model, move) if grid_of(task, self.resolution) is None else None
+        carried = looking.carried_on(task, state, move) if grid_of(task, self.resolution) is None else None
         if carried is not None:
             return Query(Kind.LOOK, carried)
         group = grouping.grouped(task, state, model) if grouping.due(state, move) else None
