@@ -129,7 +129,8 @@ def test_prices_do_not_get_lost_where_nothing_is_sold():
     result = run(pzos.Problem(leader, sold, x0, pzos.Box(0.0, 10.0), "max"), 30, seed=5)
     # At the optimum every price is 1/pull_i above the profit per customer.
     best = 10.0 * brentq(lambda profit: np.exp(taste - 1.0 - pull * profit) @ (1.0 / pull) - profit, 0.0, 10.0)
-    assert best - result.value < 3e-3 * (best - x0 @ sold(x0))
+    # Of sixteen draws 4e-4 to 6e-3 is missing; lost at prices at which nothing is sold it was .1 and more.
+    assert best - result.value < 1e-2 * (best - x0 @ sold(x0))
 
 
 def test_a_promise_of_rounding_where_f_is_zero_is_no_trial():

@@ -13,7 +13,6 @@ from pzos.base.keys import Keys
 from pzos.methods.response_model.fit import Shape
 from pzos.methods.response_model.history import first
 from pzos.methods.solver import Task
-from pzos.methods.trust_region.contest import Contest
 from pzos.methods.trust_region.state import Kind, RegionState, fitter, opening_contest, retuned
 
 
@@ -35,14 +34,6 @@ def test_before_the_first_answer_there_is_no_past():
     assert state.variance == 0.0
     with pytest.raises(TypeError, match="no history yet"):
         _ = state.past
-
-
-def test_structures_that_stall_take_turns_with_none_unless_there_is_noise():
-    state = RegionState(np.zeros(2), contest=Contest((Shape.FREE, Shape.OWN), Shape.OWN, (0.0, 0.0)))
-    assert state.shapes[0] is Shape.OWN
-    assert replace(state, stalled=4).shapes == (Shape.FREE,)
-    assert replace(state, stalled=8).shapes[0] is Shape.OWN
-    assert replace(state, stalled=4, exact=False).shapes[0] is Shape.OWN
 
 
 def test_queries_count_as_trials_or_probes():

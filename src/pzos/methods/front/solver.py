@@ -218,7 +218,7 @@ class FrontSolver:
             region, x=history.points[best], value=values[best], first=values[0], centre=best,
             step=state.step, history=history, contest=shared.contest, scales=shared.scales, priors=shared.priors,
             tuned=shared.tuned, exact=shared.exact, suspect=shared.suspect, contradiction=shared.contradiction,
-            lowest=(history.points[best], values[best]), jumps=shared.jumps, blur=shared.blur,
+            lowest=(history.points[best], values[best]), jumps=shared.jumps,
             surprise=shared.surprise, miss=shared.miss, wrong=shared.wrong,
             elsewhere=shared.elsewhere, failed=shared.failed, trials=shared.trials, succeeded=shared.succeeded,
         )  # fmt: skip

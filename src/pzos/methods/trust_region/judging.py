@@ -75,7 +75,7 @@ def judged(task: Task, state: RegionState, plan: TrialPlan, told: Told, points: 
         history = history.append(x, y)
     pending = state.contradiction is not None
     state = replace(state, history=history, suspect=pending, flat=state.flat + 1 if unmoved else 0)
-    state = replace(state, jumps=0.0 if state.exact is False else max(history.jumpiness(), state.blur))
+    state = replace(state, jumps=0.0 if state.exact is False else history.jumpiness())
     before = state
     state = _judged_noisy(task, state, plan, told, points) if state.rough else _judged_exact(task, state, plan, told)
     if plan.kind is Kind.WALK:
@@ -217,8 +217,7 @@ def _judged_exact(task: Task, state: RegionState, plan: TrialPlan, told: Told) -
         state = striding.told(state, ratio)
     if plan.kind is Kind.TRIAL:
         state = tried(state, ratio)
-        least = radius if looking.along_first_move(state) else state.floor
-        radius = next_radius(state, plan.move.size, ratio, least)
+        radius = next_radius(state, plan.move.size, ratio, state.floor)
         if fails(ratio) and _says_little(task, state, plan):
             radius = max(radius, state.radius)
         longer = _longest_with_slopes(state, plan.move.size, values[0] - current) if ratio < _LOST_FAR_MORE else None
@@ -430,7 +429,7 @@ def findings(state: RegionState) -> str:
         some = "" if noisy == history.noisy.size else f" in {noisy} of {history.noisy.size} entries"
         said.append(f"the followers are noisy{some}, one answer is off by about {_amount(history, state.variance)}")
     elif state.jumps > 0.0:
-        said.append(f"answers jump or contradict each other by about {_amount(history, 12.0 * state.variance)}")
+        said.append(f"answers jump by about {_amount(history, 12.0 * state.variance)}")
     else:
         asked = "" if state.exact is None else ", as far as one query beside another tells"
         said.append(f"the followers repeat themselves{asked}")

@@ -158,19 +158,6 @@ def the_other_way(task: Task, state: RegionState) -> Vector | None:
     return ways[-1] if longer and not state.knows(ways[-1]) else None
 
 
-def along_first_move(state: RegionState) -> bool:
-    """Tell whether only the line was asked along which all decisions were moved together first.
-
-    What fails on it says nothing about how far any other direction leads. A first move that was a trial does not count:
-    f told its direction, and every corner of the trust region moves all decisions alike.
-    """
-    if state.trials >= state.past.count - 1:
-        return False
-    ways = (state.past.points - state.past.points[0]) / state.past.sizes
-    uneven = np.ptp(ways, axis=1) > 1e-9 * np.abs(ways).max()
-    return state.x.size > 1 and not uneven.any()
-
-
 def anywhere(task: Task, state: RegionState) -> Vector:
     """Return a random point of the trust region that was not told: nearer if need be, for far ones end in corners."""
     region, draw = region_of(task, state), task.keys.generator(Role.PROBE, state.step, 1)

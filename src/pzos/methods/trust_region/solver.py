@@ -27,7 +27,6 @@ from pzos.methods.response_model.response import ResponseModel
 from pzos.methods.solver import Foresight, Outcome, Stop, Task, Told
 from pzos.methods.trust_region import grouping, looking, proposing, striding, walking
 from pzos.methods.trust_region.answering import in_between
-from pzos.methods.trust_region.contest import FEW_DECISIONS
 from pzos.methods.trust_region.gridded import (
     exhausted,
     grid_of,
@@ -68,9 +67,6 @@ _HOPE_REACHES, _HOPE_AT_LEAST = 2.0, 0.2
 #: Where answers jump, surveys hope for so many deviations once there are so many answers for each decision.
 _SURVEY_HOPE, _MANY_FOR_EACH = 1.5, 4
 _SPARE = 2
-#: As long as only one line was asked, a promise below this share of what was gained is not worth a query; of many
-#: decisions it is, for all other directions together would take far more.
-_ON_A_LINE = 0.01
 #: Quiet steps after which the method ends, and so many more for each direction, up to as many directions.
 _QUIET, _QUIET_PER_DIRECTION = 20, 20
 _CERTIFIED_SHARE = 0.01
@@ -248,10 +244,7 @@ class CompositeTrustRegion:
         unseen = looking.unseen_direction(task, state, model, move, doubt) if free else None
         if unseen is not None:
             return Query(Kind.EXPLORE, looking.explore(task, state, model, unseen), move)
-        least = negligible(state)
-        if state.x.size <= FEW_DECISIONS and looking.along_first_move(state):
-            least = max(least, _ON_A_LINE * abs(state.first - state.value))
-        if move.predicted <= least or move.size < 1e-9 * state.scale:
+        if move.predicted <= negligible(state) or move.size < 1e-9 * state.scale:
             return Query(Kind.PROBE, looking.probe(task, state, model, 0), move)
         if state.rough and state.step % 2 and (move.predicted < state.slack or (state.jumps > 0.0 and state.losses)):
             hopeful = self._surveyed_in_hope(task, state, model, move, doubt)

@@ -29,7 +29,6 @@ _NAN = float("nan")
 _GRID_UP_TO = 21
 _REFIT = 1.25
 _SKETCH = 48
-_PATIENCE = 4
 #: So many times as many answers as entries are clearly more.
 _CLEARLY_MORE = 1.5
 #: A bound is where so many answers are alike to this share of their range, or to this one with none up to the next.
@@ -45,9 +44,8 @@ _OFTEN = 3
 #: Answers are taken on a curved scale if they are more than so few, of up to so many entries; it is found in so many
 #: rounds with the scales of the process, and taken only if errors in f are smaller by this share.
 _FEW_TO_CURVE, _MOST_TO_CURVE, _CURVINGS, _CLEARLY_BETTER = 6, 2000, 2, 0.1
-#: After so many failures in a row the answers may contradict each other: by a noise that nothing else has shown, of
-#: at least this share of how much they vary.
-_CONTRADICTED, _BLUR = 5, 1e-4
+#: After so many failures in a row the scales of the process are found afresh.
+_CONTRADICTED = 5
 #: Points that differ by no more than this share of a decision, or of the trust radius, are one.
 _SAME = 1e-14
 
@@ -153,7 +151,7 @@ class RegionState:
     ``first`` is F at x0, ``early`` are answers that came before the one at x0; no trust radius is below ``floor``, and
     gains up to ``least_gain`` are none. ``exact`` is None until a query beside another showed whether the followers are
     noisy; ``suspect`` asks for one, and for one closer by if it was a ``contradiction``. ``jumps`` is the variance
-    within the steps in which answers move, ``blur`` what contradictions among them showed; ``surprise`` is where an
+    within the steps in which answers move; ``surprise`` is where an
     answer was off by ``miss``, and has to be asked for once more; ``wrong`` counts those that were. ``plateaus`` says
     that an answer equal to the one before was right.
     ``losses`` are trials that failed, ``flat`` answers that did not move, ``idle`` and ``quiet`` steps of little gain;
@@ -188,7 +186,6 @@ class RegionState:
     contradiction: Contradiction | None = None
     slack: float = 0.0
     jumps: float = 0.0
-    blur: float = 0.0
     surprise: Vector | None = None
     miss: float = 0.0
     wrong: int = 0
@@ -261,13 +258,7 @@ class RegionState:
 
     @property
     def shapes(self) -> tuple[Shape, ...]:
-        """Return the structures to fit, the one that makes the next step first.
-
-        A structure that has not improved F for some steps takes turns with none: where the answers contradict it in
-        a detail, say at a kink, plain interpolation gets further.
-        """
-        if self.exact is not False and (self.stalled // _PATIENCE) % 2:
-            return (Shape.FREE,)
+        """Return the structures to fit, the one that makes the next step first."""
         return self.contest.running
 
     @property
@@ -481,12 +472,6 @@ def retuned(task: Task, state: RegionState, points: int | None) -> RegionState:
     state = replace(state, curving=None if curved is None else curved[0], uncurved=uncurved)
     if curved is not None:
         scales[Shape.FREE] = curved[1]
-    if contradicted and history.count > task.known.dimension:
-        least = _BLUR**2 * history.varied
-        blurred = fit.tune(history, state.centre, Shape.FREE, (), least, None)
-        if blurred[0].variance > least:
-            scales[Shape.FREE] = blurred
-            state = replace(state, blur=least, jumps=least, curving=None)
     return replace(state, scales=scales, tuned=history.count)
 
 
@@ -502,9 +487,8 @@ def _in_typical_units(task: Task, state: RegionState) -> RegionState:
     if np.array_equal(units, history.units):
         return state
     history = replace(history, units=units)
-    blur = state.blur if state.blur == 0.0 else _BLUR**2 * history.varied
-    jumps = state.jumps if state.jumps == 0.0 else max(history.jumpiness(), blur)
-    return replace(state, history=history, jumps=jumps, blur=blur, scales={}, curving=None, uncurved=(), tuned=0)
+    jumps = state.jumps if state.jumps == 0.0 else history.jumpiness()
+    return replace(state, history=history, jumps=jumps, scales={}, curving=None, uncurved=(), tuned=0)
 
 
 def _curved(
