@@ -523,16 +523,18 @@ def test_under_noise_looks_far_away_that_find_nothing_leave_the_trust_radius_alo
 
 
 def test_under_noise_the_radius_grows_after_steps_at_its_edge_that_promise_less_than_the_noise():
-    solver = CompositeTrustRegion(noisy=True, radius=0.3)
+    solver, grew = CompositeTrustRegion(noisy=True, radius=0.3), []
     task = Task(pzos.Problem(cost(), smooth, np.full(4, 2.0)).known(), Keys(0))
-    draw, state, grew = np.random.default_rng(1), solver.init(task), []
-    for _ in range(40):
-        plan = solver.ask(task, state)
-        after, _ = solver.tell(task, state, plan, (smooth(plan.points[0]) + 0.01 * draw.standard_normal(5),))
-        if plan.kind is Kind.TRIAL and plan.move.predicted <= after.slack and plan.move.size > 0.99 * state.radius:
-            grew.append(after.radius / state.radius)
-        state = after
-    assert 2.0 in grew  # others may fail
+    for seed in range(4):
+        draw, state = np.random.default_rng(seed), solver.init(task)
+        for _ in range(40):
+            plan = solver.ask(task, state)
+            after, _ = solver.tell(task, state, plan, (smooth(plan.points[0]) + 0.01 * draw.standard_normal(5),))
+            if plan.kind is Kind.TRIAL and plan.move.predicted <= after.slack and plan.move.size > 0.99 * state.radius:
+                grew.append(after.radius / state.radius)
+            state = after
+    assert len(grew) > 4
+    assert np.mean(np.array(grew) == 2.0) > 0.5  # others fail
 
 
 @pytest.mark.parametrize("noisy", [True, False])

@@ -12,9 +12,19 @@ from pzos.base.errors import InvalidInput
 from pzos.base.keys import Keys
 from pzos.methods.response_model.history import History, first
 from pzos.methods.solver import Stop, Task
-from pzos.methods.trust_region.looking import anywhere, beside, explore, far_look, first_scale, looks_far, survey
+from pzos.methods.trust_region.looking import (
+    anywhere,
+    beside,
+    carried_on,
+    explore,
+    far_look,
+    first_scale,
+    looks_far,
+    survey,
+)
 from pzos.methods.trust_region.solver import CompositeTrustRegion
 from pzos.methods.trust_region.state import RegionState, models
+from pzos.methods.trust_region.subproblem import Move
 from pzos.testing import play
 
 rng = np.random.default_rng(11)
@@ -208,6 +218,41 @@ def test_once_little_is_promised_the_decision_that_came_furthest_is_carried_on_t
     np.testing.assert_array_equal(asked[first].x, carried)
 
 
+def carrying_state(came, points=10, **settings):
+    """Return a state in a box to 9 that has come so far from x0 = 0, and is promised nothing."""
+    x = np.array(came, dtype=np.float64)
+    leader = pzos.leader_from_functions(lambda x, y: float(y @ y), lambda x, y: 0.0 * x, lambda x, y: 2.0 * y)
+    problem = pzos.Problem(leader, lambda x: x[:1], np.zeros(x.size), pzos.Box(-9.0, 9.0))
+    history = first(np.zeros(x.size), np.zeros(1))
+    for point in np.random.default_rng(0).uniform(-1.0, 1.0, (points, x.size)):
+        history = history.append(point, point[:1])
+    return Task(problem.known(), Keys(0)), RegionState(x, -1.0, 0.0, history=history, **settings)
+
+
+def test_of_few_decisions_the_one_that_came_furthest_is_carried_on_once_and_no_other():
+    little = Move(np.zeros(3), 1e-3, 0.1)
+    task, state = carrying_state([0.5, -2.0, 1.0])
+    carried = carried_on(task, state, little)
+    np.testing.assert_array_equal(carried, [0.5, -9.0, 1.0])
+    done = replace(state, history=state.past.append(carried, np.zeros(1)))
+    assert carried_on(task, done, little) is None
+    np.testing.assert_array_equal(
+        carried_on(task, replace(done, x=np.array([0.5, -2.0, 3.0])), little), [0.5, -2.0, 9.0]
+    )
+    assert carried_on(task, replace(state, elsewhere=frozenset([b""])), little) is None  # what was done is forgotten
+    assert carried_on(task, replace(state, step=1), little) is None
+    assert carried_on(task, state, replace(little, predicted=0.1)) is None
+    assert carried_on(*carrying_state([0.5, -2.0, 1.0], points=5), little) is None
+    assert carried_on(*carrying_state([0.0, 0.0, 0.0]), little) is None
+    assert carried_on(*carrying_state(np.ones(7)), little) is None
+
+
+def test_answers_known_before_the_first_query_count_for_when_looks_begin():
+    task, state = idle_state(2, losses=2, stalled=2)
+    assert state.step == 0
+    assert any(looks_far(task, replace(state, idle=40 + k)) for k in range(9))
+
+
 def test_on_a_grid_no_decision_is_carried_on_for_its_bound_may_be_no_point_of_it():
     problem = tracked(6, 7, pzos.Box(-9.1, 9.1))
     _, asked, _ = play(problem, CompositeTrustRegion(resolution=0.5), steps=14, seed=0)
@@ -312,10 +357,21 @@ def test_of_many_decisions_most_late_queries_look_far_only_where_local_steps_kee
 
 
 @pytest.mark.parametrize(
-    ("n", "settled", "first"), [(4, False, 32), (12, False, 96), (12, True, 0), (13, False, 104), (40, True, 120)]
+    ("n", "domain", "settled", "first"),
+    [
+        (4, None, False, 32),
+        (12, None, False, 96),
+        (12, None, True, 0),
+        (13, None, False, 104),
+        (40, None, True, 120),
+        (12, pzos.Simplex(1.0), False, 0),
+        (13, pzos.Simplex(1.0), False, 104),
+    ],
 )
-def test_looks_wait_for_queries_of_each_decision_and_less_long_where_nothing_is_promised(n, settled, first):
+def test_looks_wait_for_queries_of_each_decision_and_less_long_where_nothing_is_promised(n, domain, settled, first):
     task, state = idle_state(n, losses=2, stalled=2)
-    for step in (0, first - 1, first, first + 1):
+    task = task if domain is None else replace(task, known=replace(task.known, domain=domain))
+    state = replace(state, history=state.past.part(np.arange(10)))
+    for step in (0, max(first - 1, 0), first, first + 1):
         now = replace(state, step=step, settled=settled)
         assert any(looks_far(task, replace(now, idle=40 + k)) for k in range(9)) is (step >= first)

@@ -189,6 +189,14 @@ def test_the_width_of_a_set_does_not_depend_on_the_order_of_decisions():
         assert half_width(Simplex(8.0), 8.0 * corner, np.ones(4)) == pytest.approx(4.0)
 
 
+@pytest.mark.parametrize("unit", [1e-7, 1.0, 1e5, 1e8])
+def test_the_width_of_a_set_does_not_depend_on_the_unit_of_decisions(unit):
+    assert half_width(Box(0.0, 20.0 * unit), np.full(2, unit), np.ones(2)) == pytest.approx(10.0 * unit)
+    assert half_width(Simplex(8.0 * unit), unit * np.array([8.0, 0.0]), np.ones(2)) == pytest.approx(4.0 * unit)
+    for open_set in (Whole(), Nonnegative(), pzos.Polyhedron(A=[[1.0, 1.0]], b=[20.0 * unit])):
+        assert half_width(open_set, np.full(2, unit), np.ones(2)) == np.inf
+
+
 @pytest.mark.parametrize(
     "domain",
     [CUT, pzos.Intersection([Box(-0.5, 1.0), CUT]), pzos.Intersection([CUT, Ball(0.0, 1.2)]),

@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.optimize import nnls
 
+from pzos.base.errors import InvalidInput
 from pzos.base.types import Matrix, Vector
 from pzos.methods.solver import Task
 from pzos.methods.trust_region.state import RegionState
@@ -52,7 +53,10 @@ def answering(task: Task, state: RegionState, radius: float) -> Domain:
         or _nearer(refused[reached], share)
     )
     rows = normals / reach
-    return Intersection([domain, Polyhedron(rows, room + rows @ state.x)])
+    try:
+        return Intersection([domain, Polyhedron(rows, room + rows @ state.x)])
+    except InvalidInput:  # in a trust region so wide that rounding leaves no point between the planes
+        return domain
 
 
 def in_between(state: RegionState) -> Vector | None:

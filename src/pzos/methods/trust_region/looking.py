@@ -55,8 +55,9 @@ _NUDGE = 1e-3
 _ALIKE = 1e-10
 #: Idle steps before looks far away begin, how many at a time, and how many points are compared for one.
 _IDLE, _LOOKS, _CANDIDATES = 8, 4, 3000
-#: Looks wait for so many queries for each decision while local steps promise anything; else, of more than so many
-#: decisions, for so many: that local steps promise nothing is not for good, and few of these looks find anything.
+#: Looks wait for so many queries for each decision while local steps promise anything; in sets that are no boxes, and
+#: where nothing is promised, only those of more than so many decisions; these there for so many queries each: that
+#: nothing is promised is not for good, and few looks find anything.
 _QUERIES_BEFORE, _FEW_TO_LOOK, _UNPROMISED_BEFORE = 8, 12, 3
 #: Local steps are stuck after so many failures in a row, or if so many queries gained nothing.
 _STUCK_AFTER, _STALLED = 2, 12
@@ -357,19 +358,22 @@ def looks_far(task: Task, state: RegionState) -> bool:
     """Tell whether it is the turn of looks far away: after some idle steps, in turns with local ones.
 
     With few answers, and among the first eight queries for each decision, only where the model promises nothing nearby:
-    local steps gain more. Of more than twelve decisions not even there before three queries for each. Idle steps count
-    from the start, so that looks that waited may come at once and often. Else later and fewer at first where no bounds
-    say how far is far; none where too many queries had no answer. In the end most queries are looks, but of more than a
-    few decisions only where local steps keep failing.
+    local steps gain more. Of more than twelve decisions not even there before three queries for each; of fewer they
+    need not wait in sets that are no boxes, where some of them (shares of a sum) gain by looks. Idle steps count from
+    the start, so that looks that waited may come at once and often. Where no bounds say how far is far they come
+    later and fewer at first, and where too many queries had no answer not at all. In the end most queries are looks,
+    but of more than a few decisions only where local steps keep failing.
     """
     n = state.x.size
     if n > _MANY_DECISIONS or not state.unstructured or state.often_refused:
         return False
-    unpromised = _UNPROMISED_BEFORE if n > _FEW_TO_LOOK else 0
-    waits = state.step < (unpromised if state.settled else _QUERIES_BEFORE) * n
-    if waits or (state.past.count < _ANSWERS_BEFORE and not state.settled):
-        return False
     bounds = bounds_of(task.known.domain, n)
+    for_each = _UNPROMISED_BEFORE if state.settled else _QUERIES_BEFORE
+    if n <= _FEW_TO_LOOK and (state.settled or bounds is None):
+        for_each = 0
+    asked = max(state.step, state.past.count)  # answers may have been known before the first query
+    if asked < for_each * n or (state.past.count < _ANSWERS_BEFORE and not state.settled):
+        return False
     bounded = bounds is None or bool(np.isfinite(bounds[1] - bounds[0]).all())
     idle = state.idle - min(_IDLE, n) * (1 if bounded else 2)
     if idle < 4 * _LOOKS:
@@ -383,20 +387,23 @@ def looks_far(task: Task, state: RegionState) -> bool:
 
 
 def carried_on(task: Task, state: RegionState, move: Move) -> Vector | None:
-    """Return the best point with the decision that came furthest carried on to its bound, once, in a bounded box.
+    """Return the best point with the decision that came furthest carried on to its bound, in a bounded box.
 
     Better optima are often one decision away, while all others are right already: of few decisions, where little is
-    promised, it costs little to see. None where that is not due, or was done.
+    promised, it costs little to see, once for each decision that comes to be the furthest. None where that is not due,
+    or was done; not either once answers were trimmed, the farthest first, which tell what was done.
     """
     n, seen = state.x.size, state.past.points
     bounds = _bounded_box(task, n)
     if n > FEW_DECISIONS or bounds is None or state.rough or len(seen) < _ANSWERS_BEFORE or state.step % 2:
         return None
-    if move.predicted > _LITTLE * abs(state.first - state.value) or state.often_refused:
+    if move.predicted > _LITTLE * abs(state.first - state.value) or state.often_refused or state.elsewhere:
         return None
     came = (state.x - task.known.x0) / state.past.sizes
     furthest = int(np.argmax(np.abs(came)))
-    end = bounds[int(came[furthest] >= 0.0)][furthest]
+    if came[furthest] == 0.0:
+        return None
+    end = bounds[int(came[furthest] > 0.0)][furthest]
     asked = np.concatenate([seen, state.unanswered])[:, furthest]
     return None if (asked == end).any() else np.where(np.arange(n) == furthest, end, state.x)
 

@@ -193,7 +193,7 @@ class _Scene:
         self, steps: Steps, task: Task, state: RegionState, rivals: Rivals, asked: Sequence[TrialPlan]
     ) -> None:
         self.steps, self.task, self.state, self.rivals = steps, task, state, rivals
-        self.model = rivals[state.shapes[0]] if state.shapes[0] in rivals else next(iter(rivals.values()))
+        self.model = rivals[state.shapes[0]]
         self.region = looking.region_of(task, state)
         self.all_seen = state.past.count > state.x.size
         self._moves: dict[tuple[float, int], Move | None] = {}

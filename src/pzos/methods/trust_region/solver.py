@@ -84,9 +84,9 @@ _FEW_WORKERS, _SLOW = 8, 0.01
 class CompositeTrustRegion:
     """One query per step, at the minimiser of the known f on a remembered response; ``batch`` > 1 asks several.
 
-    ``points`` limits how many answers the model uses (default: 2 d_x, between 100 and 400), ``radius`` is the
-    first trust radius (default: from the set, x0 and f), ``iterations`` those of the subproblem, and ``noisy``
-    says whether the followers are (default: found out by one query beside another when a step first fails).
+    ``points`` limits how many answers the model uses (default: 2 d_x, between 100 and 400), ``radius`` is the first
+    trust radius (default: from the set, x0, f and the number of answers), ``iterations`` those of the subproblem, and
+    ``noisy`` says whether the followers are (default: found out by one query beside another when a step first fails).
     ``resolution`` keeps every query after x0 on multiples of this number, like the ``grid`` of a problem. The method
     ends when many steps in a row, near and far, gained nothing; with ``xtol`` or ``ftol`` after d_x + 5 of them, a gain
     up to ``ftol`` being nothing and a trust radius of ``xtol`` small enough; on a grid no sooner than when all
@@ -185,6 +185,8 @@ class CompositeTrustRegion:
             query = query._replace(kind=Kind.PROBE, point=looking.anywhere(task, state))
         if grid is not None:
             query = self._on_grid(task, state, model, grid, query)
+        if state.refused:  # a part of the set, where answers are to be expected, is kept up to rounding alone
+            query = query._replace(point=task.known.domain.project(query.point))
         predictions = {shape: rival.clipped(query.point) for shape, rival in rivals.items()}
         priors = {shape: rival.prior for shape, rival in rivals.items()}
         deviation = model.deviation(query.point)
@@ -240,7 +242,7 @@ class CompositeTrustRegion:
         if group is not None:
             return Query(Kind.GROUP, group.point, move, group)
         doubt = looking.doubt_of(task, state, model)
-        free = state.shapes[0] is Shape.FREE and state.unstructured
+        free = state.unstructured
         unseen = looking.unseen_direction(task, state, model, move, doubt) if free else None
         if unseen is not None:
             return Query(Kind.EXPLORE, looking.explore(task, state, model, unseen), move)

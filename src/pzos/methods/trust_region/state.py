@@ -44,8 +44,8 @@ _OFTEN = 3
 #: Answers are taken on a curved scale if they are more than so few, of up to so many entries; it is found in so many
 #: rounds with the scales of the process, and taken only if errors in f are smaller by this share.
 _FEW_TO_CURVE, _MOST_TO_CURVE, _CURVINGS, _CLEARLY_BETTER = 6, 2000, 2, 0.1
-#: After so many failures in a row the scales of the process are found afresh.
-_CONTRADICTED = 5
+#: After so many failures in a row, and as many answers as since the last time, the scales of the process are refitted.
+_KEEP_FAILING = 5
 #: Points that differ by no more than this share of a decision, or of the trust radius, are one.
 _SAME = 1e-14
 
@@ -151,9 +151,8 @@ class RegionState:
     ``first`` is F at x0, ``early`` are answers that came before the one at x0; no trust radius is below ``floor``, and
     gains up to ``least_gain`` are none. ``exact`` is None until a query beside another showed whether the followers are
     noisy; ``suspect`` asks for one, and for one closer by if it was a ``contradiction``. ``jumps`` is the variance
-    within the steps in which answers move; ``surprise`` is where an
-    answer was off by ``miss``, and has to be asked for once more; ``wrong`` counts those that were. ``plateaus`` says
-    that an answer equal to the one before was right.
+    within the steps in which answers move; ``surprise`` is where an answer was off by ``miss``, and has to be asked for
+    once more; ``wrong`` counts those that were. ``plateaus`` says that an answer equal to the one before was right.
     ``losses`` are trials that failed, ``flat`` answers that did not move, ``idle`` and ``quiet`` steps of little gain;
     ``settled`` says that the model promises nothing more. ``stride`` is how far the next stride may go, ``walk`` what
     is to be known for the next walk, ``reach`` how far groups of decisions are moved. Before any trial has succeeded,
@@ -453,9 +452,9 @@ def retuned(task: Task, state: RegionState, points: int | None) -> RegionState:
     """Refit the scales of the process when the history has grown by a quarter, or when its promises keep failing."""
     state = _in_typical_units(task, state)
     history = state.past
-    contradicted = not state.rough and state.unstructured and state.losses >= _CONTRADICTED
+    failing = not state.rough and state.unstructured and state.losses >= _KEEP_FAILING
     overtaken = state.curving is not None and not state.curving.suits(history.answers)
-    if overtaken or (contradicted and history.count >= state.tuned + _CONTRADICTED):
+    if overtaken or (failing and history.count >= state.tuned + _KEEP_FAILING):
         state = replace(state, tuned=0)
     if history.count < 2 or history.count < _REFIT * state.tuned:
         return state

@@ -4,8 +4,8 @@
 
 Exact gradients, no queries. Boxes go to quasi-Newton steps (:mod:`pzos.methods.trust_region.descent`), polyhedra to
 SLSQP; any other set to spectral projected gradients, with projections onto its intersection with the trust region
-(:mod:`pzos.problem.projections`). The first radius D comes from the set, x0 and the known f, and the number of answers;
-no scale is asked of the user.
+(:mod:`pzos.problem.projections`). The first radius D comes from the set, x0, the known f and the number of answers; no
+scale is asked of the user.
 """
 
 from __future__ import annotations
@@ -35,6 +35,9 @@ _MOST_BY_SLSQP = 60
 _NEXT_TO_NOTHING, _OF_CAP = 1e-3, 0.1
 #: In a box of up to so many decisions a first trial goes at most this share of half of its width.
 _FEW_IN_BOX, _FIRST_SHARE = 12, 0.3
+#: A set that is known by its projection alone is as wide as the ends of moves of so many times x0 stay apart; bounds
+#: count if they are nearer to each other than this share of such a move.
+_LONG, _BOUNDED = 1e6, 0.5
 #: Axes along which the width of a set is looked for that is known by its projection alone.
 _AXES = 40
 
@@ -304,14 +307,17 @@ def _size_alone(leader: Leader, sign: float, x0: Vector, y0: Vector, domain: Dom
 
 
 def half_width(domain: Domain, x0: Vector, sizes: Vector) -> float:
-    """Return half of how wide the set is, in units of ``sizes``; infinite where it has no bounds."""
-    bounds = bounds_of(domain, x0.size)
+    """Return half of how wide the set is, in units of ``sizes``; infinite where it has no bounds, or none that count.
+
+    Bounds so much further apart than x0 is from 0 stand for none.
+    """
+    bounds, typical = bounds_of(domain, x0.size), max(1.0, float(np.abs(x0 / sizes).max()))
     if bounds is None:
         # The set is seen through its projection: how far do two opposite long moves stay apart?
-        reach = 1e6 * max(1.0, float(np.abs(x0).max()))
+        reach = _LONG * typical
         there, back = domain.project(x0 + reach), domain.project(x0 - reach)
         along = [domain.project(x0 + reach * axis) for axis in np.eye(min(x0.size, _AXES), x0.size)]
         width = max(float(np.abs(there - back).max()), float(np.abs(along - x0).max()))
     else:
         width = float(np.max((bounds[1] - bounds[0]) / sizes))
-    return 0.5 * width if 0.0 < width < 1e6 else float("inf")
+    return 0.5 * width if 0.0 < width < _BOUNDED * _LONG * typical else float("inf")
