@@ -185,7 +185,7 @@ class CompositeTrustRegion:
             query = query._replace(kind=Kind.PROBE, point=looking.anywhere(task, state))
         if grid is not None:
             query = self._on_grid(task, state, model, grid, query)
-        if state.refused:  # a part of the set, where answers are to be expected, is kept up to rounding alone
+        if state.refused and grid is None:  # the part where answers are expected is kept up to rounding alone
             query = query._replace(point=task.known.domain.project(query.point))
         predictions = {shape: rival.clipped(query.point) for shape, rival in rivals.items()}
         priors = {shape: rival.prior for shape, rival in rivals.items()}
