@@ -166,3 +166,10 @@ def test_followers_that_never_answer_again_end_the_run():
     result = pzos.solve(problem, queries=60, certificate=False, progress=False, tolerance=DROP)
     assert result.stop is Stop.FAILURES
     assert follower.calls <= 20
+
+
+@pytest.mark.parametrize("radius", [1e200, 1e300])
+def test_in_a_trust_region_beside_which_all_else_is_rounding_the_whole_set_is_left(radius):
+    task, state = around_zero((1.0, 0.0), (0.0, 2.0), told=[(-1.0, 0.0)])
+    assert answering(task, state, 4.0) is not task.known.domain
+    assert answering(task, state, radius) is task.known.domain

@@ -239,7 +239,11 @@ def test_of_few_decisions_the_one_that_came_furthest_is_carried_on_once_and_no_o
     np.testing.assert_array_equal(
         carried_on(task, replace(done, x=np.array([0.5, -2.0, 3.0])), little), [0.5, -2.0, 9.0]
     )
-    assert carried_on(task, replace(state, elsewhere=frozenset([b""])), little) is None  # what was done is forgotten
+    trimmed = state.past.part(np.arange(10))
+    assert not state.past.forgot
+    assert trimmed.forgot
+    assert carried_on(task, replace(state, history=trimmed), little) is None  # what was done is forgotten
+    np.testing.assert_array_equal(carried_on(task, replace(state, elsewhere=frozenset([b""])), little), carried)
     assert carried_on(task, replace(state, step=1), little) is None
     assert carried_on(task, state, replace(little, predicted=0.1)) is None
     assert carried_on(*carrying_state([0.5, -2.0, 1.0], points=5), little) is None

@@ -66,6 +66,11 @@ class History:
         return int(self.points.shape[0])
 
     @property
+    def forgot(self) -> bool:
+        """Tell whether an answer was taken that is here no longer: it was trimmed, or proved wrong."""
+        return self.now > float(self.repeats.sum())
+
+    @property
     def variance(self) -> float:
         """Return the variance of one entry of one answer that has noise, from repeated queries; NaN without any."""
         return float(self._spread_in_units[self.noisy].mean()) / self.freedom if self.freedom else float("nan")

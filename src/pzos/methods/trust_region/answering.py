@@ -41,6 +41,8 @@ def answering(task: Task, state: RegionState, radius: float) -> Domain:
     if refused.size == 0:
         return domain
     lengths = np.linalg.norm(refused, axis=1)
+    if not lengths.all():  # a trust region so wide that all else is rounding beside it
+        return domain
     reached = np.abs(refused).sum(axis=1) > _ENTERED * lengths**2  # by the trust region, a box: its plane below
     if not reached.any():
         return domain

@@ -391,13 +391,13 @@ def carried_on(task: Task, state: RegionState, move: Move) -> Vector | None:
 
     Better optima are often one decision away, while all others are right already: of few decisions, where little is
     promised, it costs little to see, once for each decision that comes to be the furthest. None where that is not due,
-    or was done; not either once answers were trimmed, the farthest first, which tell what was done.
+    or was done; not either once answers are forgotten, the farthest first, which tell what was done.
     """
     n, seen = state.x.size, state.past.points
     bounds = _bounded_box(task, n)
     if n > FEW_DECISIONS or bounds is None or state.rough or len(seen) < _ANSWERS_BEFORE or state.step % 2:
         return None
-    if move.predicted > _LITTLE * abs(state.first - state.value) or state.often_refused or state.elsewhere:
+    if move.predicted > _LITTLE * abs(state.first - state.value) or state.often_refused or state.past.forgot:
         return None
     came = (state.x - task.known.x0) / state.past.sizes
     furthest = int(np.argmax(np.abs(came)))
